@@ -1,0 +1,1 @@
+"""The broker process: assembly, connections, dispatch, one handler for each API."""

@@ -1,0 +1,1 @@
+"""One module for each API. Handlers do not know each other."""

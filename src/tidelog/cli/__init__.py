@@ -1,0 +1,1 @@
+"""The command line: tidelog, and the kafka-* commands people already know."""

@@ -1,0 +1,1 @@
+"""Brokers, topics, placement and settings: decides which metadata records to write."""

@@ -1,0 +1,1 @@
+"""Replicated state machines: a command returns records and a reply, only replay changes state."""

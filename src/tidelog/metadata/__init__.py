@@ -1,0 +1,1 @@
+"""The cluster as an immutable image, built by replaying metadata records."""

@@ -1,0 +1,1 @@
+"""The vocabulary that every layer shares: ids, error codes, settings. Imports nothing of ours."""

@@ -1,0 +1,1 @@
+"""Real brokers inside a test or a program."""

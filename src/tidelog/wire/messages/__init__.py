@@ -1,0 +1,1 @@
+"""One module for each API, one class for all of its versions."""
