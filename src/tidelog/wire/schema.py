@@ -11,7 +11,8 @@ default; `Annotated[...]` adds what differs between versions:
 Types: bool_, int8, int16, uint16, int32, uint32, int64, float64, string, uuid, bytes_, records; `list[T]` is an array;
 a Message subclass is a nested struct. `T | None` together with `nullable("9+")` may be null. `tag(0, "12+")` makes a tagged field.
 Marks: `since(versions)` where the field exists, `nullable(versions)`, `tag(number, versions)`, `ignorable` (a value other than
-the default may be dropped silently when the version lacks the field). `wire/compiler.py` reads these and nothing else.
+the default may be dropped silently when the version lacks the field), `inflexible` (never in the compact encoding, even in
+flexible versions: the client id of the request header). `wire/compiler.py` reads these and nothing else.
 """
 
 from __future__ import annotations
@@ -70,6 +71,10 @@ class Ignorable(NamedTuple):
     """The field may be left out silently when the target version lacks it."""
 
 
+class Inflexible(NamedTuple):
+    """The field keeps its old encoding in flexible versions too."""
+
+
 def since(versions: str) -> Since:
     return Since(VersionRange.parse(versions))
 
@@ -83,6 +88,7 @@ def tag(number: int, versions: str) -> Tag:
 
 
 ignorable: Final = Ignorable()
+inflexible: Final = Inflexible()
 
 bool_ = Annotated[bool, Scalar("bool")]
 int8 = Annotated[int, Scalar("int8")]

@@ -1,0 +1,25 @@
+"""RenewDelegationToken (key 39), v1-v2, KIP-48."""
+
+from __future__ import annotations
+
+from tidelog.wire.schema import Request, Response, bytes_, int16, int32, int64
+
+
+class RenewDelegationTokenResponse(Response):
+    VERSIONS = "1-2"
+    FLEXIBLE = "2+"
+    API_KEY = 39
+
+    error_code: int16 = 0
+    expiry_timestamp_ms: int64 = 0
+    throttle_time_ms: int32 = 0
+
+
+class RenewDelegationTokenRequest(Request):
+    VERSIONS = "1-2"
+    FLEXIBLE = "2+"
+    API_KEY = 39
+    RESPONSE = RenewDelegationTokenResponse
+
+    hmac: bytes_ = b""
+    renew_period_ms: int64 = 0
