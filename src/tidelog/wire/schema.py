@@ -1,7 +1,7 @@
 """The vocabulary in which messages are declared.
 
-A message is one `msgspec.Struct` for all of its versions. The annotation says how a field is encoded, the assignment its
-default; `Annotated[...]` adds what differs between versions:
+A message is one `msgspec.Struct` for all of its versions. The annotation says how a field is encoded, the assignment
+its default; `Annotated[...]` adds what differs between versions:
 
     class ListOffsetsPartition(Message):
         partition_index: int32 = 0
@@ -9,10 +9,11 @@ default; `Annotated[...]` adds what differs between versions:
         timestamp: int64 = 0
 
 Types: bool_, int8, int16, uint16, int32, uint32, int64, float64, string, uuid, bytes_, records; `list[T]` is an array;
-a Message subclass is a nested struct. `T | None` together with `nullable("9+")` may be null. `tag(0, "12+")` makes a tagged field.
-Marks: `since(versions)` where the field exists, `nullable(versions)`, `tag(number, versions)`, `ignorable` (a value other than
-the default may be dropped silently when the version lacks the field), `inflexible` (never in the compact encoding, even in
-flexible versions: the client id of the request header). `wire/compiler.py` reads these and nothing else.
+a Message subclass is a nested struct. `T | None` together with `nullable("9+")` may be null.
+Marks: `since(versions)` where the field exists, `nullable(versions)`, `tag(number, versions)` a tagged field that exists
+in those versions alone, `ignorable` (a value other than the default may be dropped silently when the version lacks the
+field), `inflexible` (never in the compact encoding, even in flexible versions: the client id of the request header).
+`wire/compiler.py` reads these and nothing else.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ string = Annotated[str, Scalar("string")]
 uuid = Annotated[UUID, Scalar("uuid")]
 # Decoded as a memoryview into the frame: copy it (`bytes(value)`) before keeping it beyond the request.
 bytes_ = Annotated[bytes | memoryview, Scalar("bytes")]
-# Record batches: a memoryview when decoded; when encoded any buffer, or an object with `__len__` that is sent by sendfile.
+# Record batches: a memoryview when decoded; when encoded any buffer, or an object with `__len__` that is sent by
+# sendfile.
 records = Annotated[Any, Scalar("records")]
 
 
