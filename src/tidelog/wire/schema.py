@@ -10,14 +10,15 @@ its default; `Annotated[...]` adds what differs between versions:
 
 Types: bool_, int8, int16, uint16, int32, uint32, int64, float64, string, uuid, bytes_, records; `list[T]` is an array;
 a Message subclass is a nested struct. `T | None` together with `nullable("9+")` may be null.
-Marks: `since(versions)` where the field exists, `nullable(versions)`, `tag(number, versions)` a tagged field that exists
-in those versions alone, `ignorable` (a value other than the default may be dropped silently when the version lacks the
-field), `inflexible` (never in the compact encoding, even in flexible versions: the client id of the request header).
-`wire/compiler.py` reads these and nothing else.
+Marks: `since(versions)` where the field exists, `nullable(versions)`, `tag(number, versions)` a tagged field that
+exists in those versions alone, `ignorable` (a value other than the default may be dropped silently when the version
+lacks the field), `inflexible` (never in the compact encoding, even in flexible versions: the client id of the request
+header). `wire/compiler.py` reads these and nothing else.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, NamedTuple
 from uuid import UUID
 
@@ -49,30 +50,38 @@ NEVER: Final = VersionRange(0, -1)
 ALWAYS: Final = VersionRange(0, LATEST)
 
 
-class Scalar(NamedTuple):
+# The marks are dataclasses, not tuples: typing caches `Annotated[...]` by equality, and tuples of different kinds with
+# the same content are equal.
+@dataclass(frozen=True, slots=True)
+class Scalar:
     """How one primitive is encoded, by its protocol name: "int32", "string", "uuid", …"""
 
     name: str
 
 
-class Since(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Since:
     versions: VersionRange
 
 
-class Nullable(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Nullable:
     versions: VersionRange
 
 
-class Tag(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Tag:
     number: int
     versions: VersionRange
 
 
-class Ignorable(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Ignorable:
     """The field may be left out silently when the target version lacks it."""
 
 
-class Inflexible(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Inflexible:
     """The field keeps its old encoding in flexible versions too."""
 
 
