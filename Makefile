@@ -1,0 +1,85 @@
+# Everything a checkout can do. `make` alone lists it. Each target does its own set-up and is quick the second time.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip --disable-pip-version-check --quiet
+STAMPS := $(VENV)/.stamps
+PYTEST_ARGS ?=
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup run test lint format unit clients clients-apache bench docs lock kafka debian clean
+
+help:  ## this list
+	@awk 'BEGIN { FS = ":.*## "; print "\n  \033[1mTidelog\033[0m: a Kafka-compatible streaming platform in Python\n" } \
+	     /^[a-z-]+:.*## / { printf "  \033[36mmake %-16s\033[0m %s\n", $$1, $$2 } END { print "" }' $(MAKEFILE_LIST)
+
+run: $(STAMPS)/runtime  ## start the platform on 127.0.0.1:9092 and show it working (Ctrl-C stops it)
+	@$(BIN)/tidelog demo
+
+test: setup kafka debian lint  ## set up everything, then linters, types, import contracts and all tests
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+lint: setup  ## ruff, mypy --strict, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup  ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+unit: setup  ## the quick tests only: no other process, no network beyond this one
+	$(BIN)/pytest tests/unit tests/property $(PYTEST_ARGS)
+
+clients: setup kafka debian  ## the tests with real clients against our broker
+	$(BIN)/pytest tests/clients $(PYTEST_ARGS)
+
+clients-apache: setup kafka debian  ## the same tests against a real Apache Kafka: are the tests themselves right?
+	TIDELOG_TEST_SERVER=apache $(BIN)/pytest tests/clients $(PYTEST_ARGS)
+
+bench: setup kafka  ## ours beside Apache Kafka, same generators, same run; writes docs/benchmarks.md (about 20 minutes)
+	$(BIN)/python -m bench
+
+docs: setup  ## write docs/requirements.md from the tests' markers
+	$(BIN)/python scripts/requirements_doc.py
+
+setup: $(STAMPS)/dev  ## the virtual environment with everything that development needs
+
+kafka:
+	@scripts/apache_kafka.sh
+
+debian:
+	@scripts/debian_packages.sh kcat java
+
+lock: setup  ## pin the newest versions of all dependencies again
+	$(BIN)/python -m venv $(VENV)/lock
+	$(VENV)/lock/bin/pip --disable-pip-version-check --quiet install pip-tools
+	for name in build runtime dev; do \
+	    $(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
+	        --no-emit-trusted-host --strip-extras --allow-unsafe --output-file=requirements/$$name.txt requirements/$$name.in; \
+	done
+
+clean:  ## remove the environment, all caches and the data of `make run`
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tidelog-data
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps say which lock file an environment was made from; a changed lock file brings it up to date.
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Tidelog needs Python 3.11 or newer (PYTHON=...)"'
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMPS)/runtime: requirements/build.txt requirements/runtime.txt pyproject.toml | $(BIN)/python
+	@echo "Installing what Tidelog needs to run into $(VENV)"
+	@$(PIP) install --require-hashes --requirement requirements/build.txt --requirement requirements/runtime.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/dev: requirements/dev.txt $(STAMPS)/runtime
+	@echo "Installing what development needs into $(VENV)"
+	@$(PIP) install --require-hashes --requirement requirements/dev.txt
+	@touch $@
