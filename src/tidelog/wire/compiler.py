@@ -1,0 +1,130 @@
+"""Turns (message class, version) into straight-line Python functions on first use, and keeps them.
+
+Called by `frames.py`, the broker's dispatch and whatever else stores or sends messages. The generated code can be
+printed with `source`. Bytes behind a message are ignored, as Apache Kafka does: the frame says where it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Sized
+from typing import Any, Final, TypeVar, cast
+
+from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.wire.layout import is_flexible
+from tidelog.wire.primitives import MalformedMessage, UnwritableMessage
+from tidelog.wire.read_source import read_source
+from tidelog.wire.schema import Message, VersionRange
+from tidelog.wire.source import Namespace
+from tidelog.wire.write_source import response_source, write_source
+
+__all__ = [
+    "MalformedMessage",
+    "Output",
+    "Reader",
+    "Responder",
+    "UnwritableMessage",
+    "Writer",
+    "decode",
+    "encode",
+    "has_flexible_header",
+    "reader",
+    "responder",
+    "source",
+    "writer",
+]
+
+API_VERSIONS_KEY: Final = 18
+
+M = TypeVar("M", bound=Message)
+
+
+class Output(bytearray):
+    """Encoded bytes, with notes of what the connection sends between them straight from files."""
+
+    # (position in these bytes, what to send there), by position. Replaced, never changed in place.
+    splices: Sequence[tuple[int, Sized]] = ()
+
+
+Reader = Callable[[memoryview, int], tuple[M, int]]
+Writer = Callable[[M, Output], None]
+
+# From the correlation id and the response to the whole frame.
+Responder = Callable[[int, M], Output]
+
+_readers: dict[tuple[type[Message], int], Reader[Any]] = {}
+_writers: dict[tuple[type[Message], int], Writer[Any]] = {}
+_responders: dict[tuple[type[Message], int], Responder[Any]] = {}
+
+
+def reader(message: type[M], version: int) -> Reader[M]:
+    """The function that reads a message of this version at a position, and gives it and the position behind it.
+
+    It raises MalformedMessage for bytes that are no such message. `bytes` and `records` are views into the buffer.
+    """
+    made = _readers.get((message, version))
+    if made is None:
+        text, namespace = read_source(message, version, _flexible(message, version))
+        made = _readers[message, version] = _compiled(text, namespace, f"<read {message.__name__} v{version}>", "read")
+    return made
+
+
+def writer(message: type[M], version: int) -> Writer[M]:
+    """The function that appends a message of this version to an output.
+
+    It raises UnwritableMessage for values that the version cannot express; the output is then of no use.
+    """
+    made = _writers.get((message, version))
+    if made is None:
+        text, namespace = write_source(message, version, _flexible(message, version))
+        made = _writers[message, version] = _compiled(
+            text, namespace, f"<write {message.__name__} v{version}>", "write"
+        )
+    return made
+
+
+def responder(message: type[M], version: int) -> Responder[M]:
+    """The function that makes the whole frame of a response: its length, which counts the splices, header and body."""
+    made = _responders.get((message, version))
+    if made is None:
+        flexible = _flexible(message, version)
+        text, namespace = response_source(message, version, flexible, has_flexible_header(message, version), Output)
+        file = f"<respond {message.__name__} v{version}>"
+        made = _responders[message, version] = _compiled(text, namespace, file, "respond")
+    return made
+
+
+def decode(message: type[M], version: int, buffer: bytes | bytearray | memoryview) -> M:
+    """Read the message at the start of a buffer; what follows it is ignored."""
+    return reader(message, version)(memoryview(buffer), 0)[0]
+
+
+def encode(message: Message, version: int) -> bytes:
+    """The bytes of a message that holds no file slices."""
+    out = Output()
+    writer(type(message), version)(message, out)
+    assert not out.splices, "file slices can only be sent, not encoded"
+    return bytes(out)
+
+
+def source(message: type[Message], version: int) -> str:
+    """The generated code of a message in one version, to read."""
+    flexible = _flexible(message, version)
+    return f"{read_source(message, version, flexible)[0]}\n\n{write_source(message, version, flexible)[0]}"
+
+
+def has_flexible_header(response: type[Message], version: int) -> bool:
+    """Whether the header of a response has tagged fields. That of ApiVersions has not: it is read before the client
+    knows what the broker speaks (KIP-511)."""
+    return is_flexible(response, version) and response.API_KEY != API_VERSIONS_KEY
+
+
+def _flexible(message: type[Message], version: int) -> bool:
+    if version not in VersionRange.parse(message.VERSIONS):
+        name = message.__name__
+        raise ProtocolError(ErrorCode.UNSUPPORTED_VERSION, f"{name} has versions {message.VERSIONS}, not {version}")
+    return is_flexible(message, version)
+
+
+def _compiled(text: str, namespace: Namespace, file: str, name: str) -> Any:
+    exec(compile(text, file, "exec"), namespace)
+    return cast(Any, namespace[name])
