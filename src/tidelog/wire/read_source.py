@@ -317,7 +317,7 @@ class _ReadSource:
             source.line(f"{target}.append({made})")
         self._unchecked = before or self._unchecked
 
-    def _nested(self, message: type[Message], target: str, label: str, nullable: bool) -> None:
+    def _nested(self, message: type[Message], target: str, label: str, nullable: bool, tagged: bool = False) -> None:
         if not nullable:
             self._afterwards(f"{target} = {self._struct(message, label)}")
             return
@@ -325,7 +325,8 @@ class _ReadSource:
         marker = source.fresh("marker")
         self._gather("b", marker)
         self._flush()
-        with source.block(f"if {marker} < 0:"):
+        # Apache Kafka marks a null struct with -1, but with 0 when it is a tagged field.
+        with source.block(f"if {marker} {'<=' if tagged else '<'} 0:"):
             source.line(f"{target} = None")
         with source.block("else:"):
             made = self._struct(message, label)
@@ -349,7 +350,11 @@ class _ReadSource:
                 source.line(f"raise misfit({label!r})")
             for index, (number, field, target) in enumerate(known):
                 with source.block(f"{'elif' if index else 'if'} {tag} == {number}:"):
-                    self._value(field.kind, target, f"{label}: {field.name}", self._version in field.nullable, True)
+                    nullable = self._version in field.nullable
+                    if isinstance(field.kind, Nested):
+                        self._nested(field.kind.message, target, f"{label}: {field.name}", nullable, tagged=True)
+                    else:
+                        self._value(field.kind, target, f"{label}: {field.name}", nullable, True)
                     self._flush()
                     with source.block(f"if position != {end}:"):
                         source.line(f"raise misfit({label!r})")

@@ -220,7 +220,9 @@ class _WriteSource:
             return f"{expression} is not {constant} and {expression} != {constant}"
         return f"{expression} != {self._source.constant('default', default)}"
 
-    def _value(self, kind: Kind, expression: str, label: str, nullable: bool, compact: bool) -> None:
+    def _value(
+        self, kind: Kind, expression: str, label: str, nullable: bool, compact: bool, tagged: bool = False
+    ) -> None:
         if isinstance(kind, Scalar) and kind.name in FIXED_FORMATS:
             as_bytes = '.int.to_bytes(16, "big")' if kind.name == "uuid" else ""
             self._gather(FIXED_FORMATS[kind.name], expression + as_bytes)
@@ -236,7 +238,7 @@ class _WriteSource:
         run = self._take_run()
         with source.block(f"if {value} is None:"):
             self._give_run(run)
-            self._null(kind, compact)
+            self._null(kind, compact, tagged)
             self._flush()
         with source.block("else:"):
             self._give_run(run)
@@ -245,9 +247,10 @@ class _WriteSource:
             self._present(kind, value, label, compact)
             self._flush()
 
-    def _null(self, kind: Kind, compact: bool) -> None:
+    def _null(self, kind: Kind, compact: bool, tagged: bool) -> None:
         match kind:
-            case Nested():
+            # Apache Kafka marks a null struct with -1, but with 0 when it is a tagged field.
+            case Nested() if not tagged:
                 self._gather("b", "-1")
             case Scalar(name) if not compact:
                 self._gather(LENGTH_FORMATS[name], "-1")
@@ -340,7 +343,7 @@ class _WriteSource:
                     source.line(f"{content} = bytearray()")
                     self._out = content
                     nullable = self._version in field.nullable
-                    self._value(field.kind, value, f"{label}: {field.name}", nullable, True)
+                    self._value(field.kind, value, f"{label}: {field.name}", nullable, True, tagged=True)
                     self._flush()
                     source.line(f"{tags} += uvarint({number}) + uvarint(len({content})) + {content}")
             self._out = outer

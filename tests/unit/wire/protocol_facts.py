@@ -7,6 +7,7 @@ struct exists, and a field that is left with none is no field.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import pkgutil
@@ -32,10 +33,13 @@ Versions = frozenset[int]
 
 @dataclass(frozen=True)
 class FieldFact:
-    """One field as the wire sees it. `default` is a Python value, or `"struct"` for a nested struct of defaults."""
+    """One field as the wire sees it. `default` is a Python value, or `"struct"` for a nested struct of defaults.
+
+    `struct` is the declared class of a nested struct; what it is called is our own choice and not compared.
+    """
 
     name: str
-    type: str
+    kind: str
     versions: Versions
     nullable: Versions
     tag: int | None
@@ -43,6 +47,7 @@ class FieldFact:
     inflexible: bool
     default: object
     fields: tuple[FieldFact, ...]
+    struct: type[Message] | None = dataclasses.field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ def _published_field(field: Json, structs: dict[str, list[Json]], around: Versio
     nullable = _versions(field.get("nullable", "none")) & versions
     return FieldFact(
         name=snake_case(field["name"]),
-        type=field["type"].replace(element, "struct") if is_struct else field["type"],
+        kind=field["type"].replace(element, "struct") if is_struct else field["type"],
         versions=versions,
         nullable=nullable,
         tag=field.get("tag", 0) if tagged else None,
@@ -163,6 +168,7 @@ def _versions(text: str) -> Versions:
 # The declared view.
 
 
+@cache
 def declared_fact(message: type[Message]) -> MessageFact:
     versions = _versions(message.VERSIONS)
     base = message.__mro__[1].__name__
@@ -203,7 +209,7 @@ def _declared_field(name: str, hint: Any, default: object, around: Versions) -> 
     ignorable = any(isinstance(mark, Ignorable) for mark in marks)
     return FieldFact(
         name=name,
-        type=kind,
+        kind=kind,
         versions=versions,
         nullable=frozenset(version for version in versions if nulls and version in nulls.versions),
         tag=tag.number if tag else None,
@@ -211,6 +217,7 @@ def _declared_field(name: str, hint: Any, default: object, around: Versions) -> 
         inflexible=any(isinstance(mark, Inflexible) for mark in marks),
         default="struct" if isinstance(default, Message) and default == type(default)() else default,
         fields=_declared_fields(inner, versions) if inner else (),
+        struct=inner,
     )
 
 
@@ -246,10 +253,10 @@ def differences(published: object, declared: object, path: str = "") -> list[str
         return [line for one, other in pairs for line in differences(one, other, f"{path}.{one.name}")]
     if isinstance(published, MessageFact | FieldFact) and isinstance(declared, MessageFact | FieldFact):
         path = path or published.name
-        names_of_facts = type(published).__dataclass_fields__
+        compared = [fact.name for fact in dataclasses.fields(published) if fact.compare]
         return [
             line
-            for name in names_of_facts
+            for name in compared
             for line in differences(
                 getattr(published, name), getattr(declared, name), path if name == "fields" else f"{path}:{name}"
             )

@@ -43,7 +43,7 @@ def test_a_declaration_equals_the_published_facts(name: str) -> None:
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
 def test_a_renamed_message_has_the_same_layout_in_version_0(old: str, new: str) -> None:
     def layout(fields: tuple[Any, ...]) -> list[Any]:
-        return [(field.type, field.tag, layout(field.fields)) for field in fields if 0 in field.versions]
+        return [(field.kind, field.tag, layout(field.fields)) for field in fields if 0 in field.versions]
 
     before, after = published_fact(PUBLISHED[old]), declared_fact(declared_messages()[new])
     assert layout(before.fields) == layout(after.fields)
