@@ -1,5 +1,5 @@
-"""AddOffsetsToTxn (key 25), v0-v4. Adds a group's offsets partition to a transaction (KIP-98). v4: transactions that
-can be aborted (KIP-890)."""
+"""AddOffsetsToTxn (key 25), v0-v4. Adds a group's offsets partition to a transaction (KIP-98). v4: the error
+TRANSACTION_ABORTABLE (KIP-890)."""
 
 from __future__ import annotations
 

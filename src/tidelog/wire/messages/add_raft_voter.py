@@ -1,4 +1,4 @@
-"""AddRaftVoter (key 80), v0-v1, KIP-853. v1: may be answered before the change is committed."""
+"""AddRaftVoter (key 80), v0-v1, KIP-853. v1: may be answered before the change is committed (KIP-1186)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """ApiVersions (key 18), v0-v4. v2: throttled answers are sent at once (KIP-219). v3: client software (KIP-511),
-features (KIP-584). v4: features whose minimum is 0 are answered (KIP-1022)."""
+features (KIP-584). v4: features whose minimum is 0."""
 
 from __future__ import annotations
 

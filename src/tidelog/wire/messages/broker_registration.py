@@ -1,5 +1,5 @@
 """BrokerRegistration (key 62), v0-v4, KIP-631. v1: migration from ZooKeeper (KIP-866). v2: log directories (KIP-858).
-v3: features whose minimum is 0 (KIP-1022). v4: the epoch before a clean shutdown (KIP-966)."""
+v3: the epoch before a clean shutdown (KIP-966). v4: features whose minimum is 0."""
 
 from __future__ import annotations
 

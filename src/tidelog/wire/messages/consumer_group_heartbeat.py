@@ -1,5 +1,5 @@
 """ConsumerGroupHeartbeat (key 68), v0-v1. The consumer group protocol with assignment on the broker (KIP-848).
-v1: subscription by regular expression, member id from the client (KIP-1082)."""
+v1: subscription by regular expression; the client makes its member id (KIP-1082)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """CreateTopics (key 19), v2-v7. v4: broker defaults for partitions and replication (KIP-464). v5: the configuration in
-the answer (KIP-525). v7: topic id in the answer (KIP-516)."""
+the answer (KIP-525). v6: may be throttled (KIP-599). v7: topic id in the answer (KIP-516)."""
 
 from __future__ import annotations
 

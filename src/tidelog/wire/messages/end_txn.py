@@ -1,5 +1,5 @@
-"""EndTxn (key 26), v0-v5. Commits or aborts a transaction (KIP-98). v4: transactions that can be aborted. v5: the
-answer carries the next producer epoch (KIP-890)."""
+"""EndTxn (key 26), v0-v5. Commits or aborts a transaction (KIP-98). v4: the error TRANSACTION_ABORTABLE, v5: the next
+producer id and epoch in the answer (KIP-890)."""
 
 from __future__ import annotations
 

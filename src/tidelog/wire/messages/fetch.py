@@ -1,7 +1,7 @@
 """Fetch (key 1), v4-v18. v4: isolation level (KIP-98). v5: log start offset. v7: fetch sessions (KIP-227). v9: leader
-epoch (KIP-320). v11: rack and preferred replica (KIP-392). v12: diverging epoch (KIP-595). v13: topic ids (KIP-516).
-v15: replica state (KIP-903). v16: leader hints (KIP-951). v17: replica directory id (KIP-853). v18: the follower's high
-watermark (KIP-1166)."""
+epoch (KIP-320). v10: zstd (KIP-110). v11: rack and preferred replica (KIP-392). v12: diverging epoch (KIP-595).
+v13: topic ids (KIP-516). v14: data moved to tiered storage is an error (KIP-405). v15: replica state (KIP-903).
+v16: leader hints (KIP-951). v17: replica directory id (KIP-853). v18: the follower's high watermark (KIP-1166)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""FindCoordinator (key 10), v0-v6. v1: transactions too (KIP-98). v4: several keys at once (KIP-699). v5: transactions
-that can be aborted (KIP-890). v6: share groups (KIP-932)."""
+"""FindCoordinator (key 10), v0-v6. v1: transactions too (KIP-98). v4: several keys at once (KIP-699). v5: the error
+TRANSACTION_ABORTABLE (KIP-890). v6: share groups (KIP-932)."""
 
 from __future__ import annotations
 

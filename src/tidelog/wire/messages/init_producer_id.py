@@ -1,5 +1,6 @@
-"""InitProducerId (key 22), v0-v6. v3: an existing producer may ask for a new epoch (KIP-360). v5: transactions that can
-be aborted (KIP-890). v6: two-phase commit (KIP-939), not stable yet."""
+"""InitProducerId (key 22), v0-v6. v3: an existing producer may ask for a new epoch (KIP-360). v4: the error
+PRODUCER_FENCED (KIP-588). v5: the error TRANSACTION_ABORTABLE (KIP-890). v6: two-phase commit (KIP-939), not stable
+yet."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Produce (key 0), v3-v13. v3: transactional id (KIP-98). v5: log start offset. v7: zstd (KIP-110). v8: per-record
-errors (KIP-467). v10: leader hints (KIP-951). v12: partitions join the transaction by themselves (KIP-890). v13: topic
-ids (KIP-516)."""
+errors (KIP-467). v10: leader hints (KIP-951). v11: the error TRANSACTION_ABORTABLE, v12: partitions join the
+transaction by themselves (KIP-890). v13: topic ids (KIP-516)."""
 
 from __future__ import annotations
 

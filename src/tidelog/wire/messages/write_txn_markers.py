@@ -1,5 +1,5 @@
 """WriteTxnMarkers (key 27), v1-v2. From the transaction coordinator to partition leaders (KIP-98). v2: transaction
-version (KIP-890)."""
+version (KIP-1228)."""
 
 from __future__ import annotations
 
