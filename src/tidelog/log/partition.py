@@ -1,0 +1,591 @@
+"""The log of one partition: segments, leader epochs and producers, kept in step with each other.
+
+Used by the single-threaded loop of a broker. Appending is two steps, so that all batches of a loop turn share one
+gathered write: `stage` gives each its offset, `write_staged` puts them into the file. Reading returns a slice of a
+file and never copies. Only `flush` may run in another thread. Opening an existing log is `log/recovery.py`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from threading import Lock
+from typing import Final, NamedTuple
+
+from tidelog.env.clock import Clock
+from tidelog.log import retention, time_lookup
+from tidelog.log.checkpoints import write_topic_id
+from tidelog.log.config import LogConfig
+from tidelog.log.epochs import EpochEnd, LeaderEpochs
+from tidelog.log.errors import LogFailed, LogFlushFailed, LogWriteFailed, OffsetOutOfRange
+from tidelog.log.file_slice import FileSlice
+from tidelog.log.markers import read_marker
+from tidelog.log.open_files import OpenFiles
+from tidelog.log.producer_snapshots import ProducerSnapshots
+from tidelog.log.producers import Producers
+from tidelog.log.segment import Segment
+from tidelog.log.time_index import TimestampedOffset
+from tidelog.log.transaction_index import AbortedTransaction
+from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset, TopicId, TopicPartition
+from tidelog.wire.batch import (
+    CONTROL_FLAG,
+    LENGTH_OVERHEAD_BYTES,
+    BatchHeader,
+    read_header,
+    write_base_offset_and_epoch,
+)
+
+# No timestamp is smaller: with this as the limit every batch takes the slow path, where the decision is made properly.
+_ASK_EVERY_TIME: Final = -(2**63)
+
+
+class LogState(NamedTuple):
+    """What there is on disk, as found or made by whoever opens a log."""
+
+    segments: list[Segment]
+    start_offset: Offset
+    end_offset: Offset
+    recovery_point: Offset
+    epochs: LeaderEpochs
+    producers: Producers
+    snapshots: ProducerSnapshots
+    topic_id: TopicId | None
+
+
+class PartitionLog:
+    """One partition's batches, from `start_offset` to `end_offset`."""
+
+    __slots__ = (
+        "_active",
+        "_bases",
+        "_doomed",
+        "_epochs_before",
+        "_failure",
+        "_flush_lock",
+        "_new_names",
+        "_next_offset",
+        "_roll_timestamp",
+        "_segments",
+        "_staged_count",
+        "_truncations",
+        "clock",
+        "config",
+        "directory",
+        "end_offset",
+        "epochs",
+        "flushed_ms",
+        "open_files",
+        "partition",
+        "producers",
+        "recovery_point",
+        "snapshots",
+        "start_offset",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        directory: str,
+        open_files: OpenFiles,
+        clock: Clock,
+        config: LogConfig,
+        state: LogState,
+    ) -> None:
+        self.partition = partition
+        self.directory = directory
+        self.open_files = open_files
+        self.clock = clock
+        self.config = config
+        self._segments = state.segments
+        self._bases = [segment.base_offset for segment in state.segments]
+        self._active = state.segments[-1]
+        self.start_offset = state.start_offset
+        self.end_offset = self._next_offset = state.end_offset
+        # Everything below it is on the disk for certain.
+        self.recovery_point = state.recovery_point
+        self.epochs = state.epochs
+        self.producers = state.producers
+        self.snapshots = state.snapshots
+        self.topic_id = state.topic_id
+        self.flushed_ms = clock.now_ms()
+        self._staged_count = 0
+        self._epochs_before: LeaderEpochs | None = None
+        # A batch with a later timestamp may start a new segment.
+        self._roll_timestamp = _ASK_EVERY_TIME
+        self._doomed: list[tuple[int, str]] = []
+        self._failure: LogFailed | None = None
+        self._new_names = True  # Files were created or renamed and the directory is not synced since.
+        self._truncations = 0
+        self._flush_lock = Lock()
+
+    def __repr__(self) -> str:
+        return f"PartitionLog({self.directory!r}, {self.start_offset}..{self.end_offset})"
+
+    # --- appending ----------------------------------------------------------------------------------------------------
+
+    def stage(self, header: BatchHeader, view: memoryview, leader_epoch: LeaderEpoch) -> Offset:
+        """Give a batch the next offset, write it and the epoch into `view`, and keep the view for `write_staged`.
+
+        When a new segment is due, what is staged is written first; LogWriteFailed says from which offset on it is lost.
+        """
+        base = self._next_offset
+        length = header.batch_length + LENGTH_OVERHEAD_BYTES
+        last = base + header.last_offset_delta
+        timestamp = header.max_timestamp
+        segment = self._active
+        if (
+            segment.staged_size + length > segment.full_at
+            or timestamp > self._roll_timestamp
+            or last > segment.last_offset_max
+        ):
+            segment = self._make_room(length, last, timestamp)
+        write_base_offset_and_epoch(view, base, leader_epoch)
+        segment.stage(view, length, last, timestamp)
+        if header.producer_id >= 0:
+            self._stage_producer(header, view, base)
+        if leader_epoch != self.epochs.latest:
+            self._stage_epoch(leader_epoch, base)
+        self._staged_count += 1
+        self._next_offset = Offset(last + 1)
+        return base
+
+    def write_staged(self) -> None:
+        """Write all staged batches with one gathered write; only then they are in the log. Raises LogWriteFailed."""
+        if not self._staged_count:
+            return
+        try:
+            self._active.write_staged()
+        except OSError as error:
+            self._lose_staged(error)
+        self._staged_count = 0
+        self._epochs_before = None
+        self.end_offset = self._next_offset
+        self.producers.written()
+
+    def append_replicated(self, view: memoryview) -> Offset:
+        """Append batches that a leader gave their offsets; returns the new end. Offsets may skip, but never go back."""
+        position = 0
+        while position < len(view):
+            header = read_header(view, position)
+            base, last = Offset(header.base_offset), header.base_offset + header.last_offset_delta
+            assert base >= self._next_offset, f"batch at {base} before the end {self._next_offset} of {self.partition}"
+            length = header.batch_length + LENGTH_OVERHEAD_BYTES
+            timestamp = header.max_timestamp
+            self._next_offset = base
+            segment = self._make_room(length, last, timestamp)
+            batch = view[position : position + length]
+            segment.stage(batch, length, last, timestamp)
+            if header.producer_id >= 0:
+                self._stage_producer(header, batch, base)
+            if header.leader_epoch > self.epochs.latest:
+                self._stage_epoch(LeaderEpoch(header.leader_epoch), base)
+            self._staged_count += 1
+            self._next_offset = Offset(last + 1)
+            position += length
+        self.write_staged()
+        return self.end_offset
+
+    def _stage_producer(self, header: BatchHeader, view: memoryview, base: Offset) -> None:
+        if not header.attributes & CONTROL_FLAG:
+            self.producers.staged(header, base)
+            return
+        marker = read_marker(view)
+        if marker is None:
+            return
+        completed = self.producers.staged_marker(header, base, marker)
+        if completed is not None and completed.aborted:
+            stable = self.producers.last_stable_offset_after(completed)
+            self._active.transaction_index.add(
+                AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+            )
+
+    def _stage_epoch(self, epoch: LeaderEpoch, start: Offset) -> None:
+        assert epoch > self.epochs.latest, f"epoch {epoch} follows {self.epochs.latest} in {self.partition}"
+        if self._epochs_before is None:
+            self._epochs_before = LeaderEpochs(list(self.epochs.entries))
+            self._epochs_before.dirty = self.epochs.dirty
+        self.epochs.assign(epoch, start)
+
+    def _lose_staged(self, error: OSError) -> None:
+        first_lost = self.end_offset
+        self._staged_count = 0
+        self._next_offset = first_lost
+        self._roll_timestamp = _ASK_EVERY_TIME
+        self.producers.not_written()
+        if self._epochs_before is not None:
+            self.epochs, self._epochs_before = self._epochs_before, None
+        self._active.transaction_index.truncate_to(first_lost)
+        if self._active.size == 0:
+            self._active.first_timestamp = None
+        if self._active.torn:
+            self._failure = LogFailed(f"{self.partition} has a torn end that could not be cut", error)
+        raise LogWriteFailed(f"cannot append to {self.partition}", error, first_lost) from error
+
+    def _make_room(self, length: int, last: int, timestamp: int) -> Segment:
+        """The segment that takes this batch: the active one, or a new one after it."""
+        self._raise_if_failed()
+        if length > self.config.segment_bytes:
+            raise ProtocolError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"a batch of {length} bytes is larger than segment.bytes ({self.config.segment_bytes})",
+            )
+        segment = self._active
+        try:
+            segment.prepare_to_append()
+            if segment.staged_size and self._roll_is_due(segment, length, last, timestamp):
+                self.write_staged()
+                segment = self._roll(self._next_offset)
+            elif not segment.staged_size and last > segment.last_offset_max:
+                segment = self._replace_empty(self._next_offset)
+        except OSError as error:
+            self._active.drop_staged()
+            self._lose_staged(error)
+        if not segment.staged_size:
+            segment.first_timestamp = timestamp
+        first = segment.first_timestamp
+        self._roll_timestamp = _ASK_EVERY_TIME if first is None or first < 0 else first + self.config.segment_ms
+        return segment
+
+    def _roll_is_due(self, segment: Segment, length: int, last: int, timestamp: int) -> bool:
+        if segment.staged_size + length > segment.full_at or last > segment.last_offset_max:
+            return True
+        first = segment.first_timestamp
+        if first is not None and first >= 0:
+            return timestamp - first > self.config.segment_ms
+        return self.clock.now_ms() - segment.created_ms > self.config.segment_ms
+
+    def roll(self) -> None:
+        """Seal the active segment and start a new one, unless it is empty. Raises LogFailed."""
+        self.write_staged()
+        self._raise_if_failed()
+        if self._active.size:
+            try:
+                self._roll(self.end_offset)
+            except OSError as error:
+                raise LogFailed(f"cannot start a new segment of {self.partition}", error) from error
+
+    def _roll(self, base: Offset) -> Segment:
+        assert not self._staged_count
+        sealed = self._active
+        sealed.note_largest_timestamp()
+        sealed.write_indexes()
+        self.snapshots.take(base, self.producers)
+        segment = Segment.create(self.open_files, self.directory, base, self.config, self.clock.now_ms())
+        sealed.seal()
+        self._append_segment(segment)
+        return segment
+
+    def _replace_empty(self, base: Offset) -> Segment:
+        """An empty segment cannot take an offset too far from its base: one with the right base takes its place."""
+        empty = self._segments.pop()
+        self._bases.pop()
+        self._doom(empty.rename_to_deleted())
+        empty.close()
+        segment = Segment.create(self.open_files, self.directory, base, self.config, self.clock.now_ms())
+        self._append_segment(segment)
+        return segment
+
+    def _append_segment(self, segment: Segment) -> None:
+        self._segments.append(segment)
+        self._bases.append(segment.base_offset)
+        self._active = segment
+        self._new_names = True
+        self._roll_timestamp = _ASK_EVERY_TIME
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def read(self, offset: Offset, max_bytes: int, up_to: Offset, at_least_one_batch: bool = True) -> FileSlice | None:
+        """Batches from the one that holds `offset` on, of records before `up_to`; None when there are none yet.
+
+        At most `max_bytes`, unless `at_least_one_batch` and the first batch alone is larger.
+        """
+        if offset < self.start_offset or offset > self.end_offset:
+            raise OffsetOutOfRange(offset, self.start_offset, self.end_offset)
+        if offset >= up_to:
+            return None
+        segment = self._active
+        if offset >= segment.base_offset:
+            if up_to >= self.end_offset:
+                return segment.read(offset, max_bytes, segment.size, self.end_offset, at_least_one_batch)
+            return segment.read(offset, max_bytes, segment.position_of(up_to), up_to, at_least_one_batch)
+        return self._read_sealed(offset, max_bytes, up_to, at_least_one_batch)
+
+    def _read_sealed(self, offset: Offset, max_bytes: int, up_to: Offset, at_least_one_batch: bool) -> FileSlice | None:
+        for number in self.segment_numbers_from(offset):
+            segment = self._segments[number]
+            following = self._bases[number + 1] if segment is not self._active else self.end_offset
+            end = segment.size if following <= up_to else segment.position_of(up_to)
+            found = segment.read(offset, max_bytes, end, min(following, up_to), at_least_one_batch)
+            if found is not None or following >= up_to or segment.position_of(offset) < end:
+                return found
+            # The rest of this segment was compacted away: go on with the next one.
+        return None
+
+    def segment_numbers_from(self, offset: Offset) -> range:
+        """Numbers of the segments that may hold `offset` or what comes after it."""
+        return range(max(bisect_right(self._bases, offset) - 1, 0), len(self._segments))
+
+    @property
+    def segments(self) -> list[Segment]:
+        """All segments, oldest first; the last one is the active one."""
+        return list(self._segments)
+
+    @property
+    def active_segment(self) -> Segment:
+        return self._active
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
+        """The first record that is not earlier than `timestamp`."""
+        return time_lookup.first_not_before(self._segments, timestamp, self.start_offset)
+
+    def max_timestamp_offset(self) -> TimestampedOffset | None:
+        """The record with the largest timestamp."""
+        return time_lookup.largest(self._segments, self.start_offset)
+
+    def end_offset_for_epoch(self, epoch: LeaderEpoch) -> EpochEnd:
+        """Where a leader epoch ended in this log (KIP-101)."""
+        return self.epochs.end_offset_for(epoch, self.end_offset)
+
+    def latest_epoch(self) -> LeaderEpoch | None:
+        return None if self.epochs.latest == NO_EPOCH else self.epochs.latest
+
+    def last_stable_offset(self, high_watermark: Offset) -> Offset:
+        """Up to where a reader of committed records may read."""
+        unstable = self.producers.first_unstable_offset()
+        return high_watermark if unstable is None else min(unstable, high_watermark)
+
+    def aborted_transactions(self, start: Offset, up_to: Offset) -> list[AbortedTransaction]:
+        """The aborted transactions with records in [start, up_to)."""
+        found: list[AbortedTransaction] = []
+        for number in self.segment_numbers_from(start):
+            more, complete = self._segments[number].transaction_index.overlapping(start, up_to)
+            found += more
+            if complete:
+                break
+        return found
+
+    # --- making durable -----------------------------------------------------------------------------------------------
+
+    @property
+    def unflushed_records(self) -> int:
+        return self.end_offset - self.recovery_point
+
+    def flush_is_due(self, now_ms: int) -> bool:
+        """Whether flush.messages, flush.ms or a sealed segment asks for a flush."""
+        unflushed = self.end_offset - self.recovery_point
+        return unflushed > 0 and (
+            unflushed >= self.config.flush_messages
+            or now_ms - self.flushed_ms >= self.config.flush_ms
+            or self.recovery_point < self._active.base_offset
+        )
+
+    def flush(self) -> Offset:
+        """Return when everything written so far is on the disk, with that end offset. Safe in a thread beside appends.
+
+        A failed sync fails the log for good: what the disk holds is unknown then. Raises LogFlushFailed.
+        """
+        self._raise_if_failed()
+        truncations = self._truncations
+        end = self.end_offset
+        segments = list(self._segments)
+        names, self._new_names = self._new_names, False
+        try:
+            for segment, following in zip(segments, [*segments[1:], None], strict=True):
+                if following is not None and following.base_offset <= self.recovery_point:
+                    continue
+                self._sync_segment(segment, following)
+            if names:
+                self.open_files.files.sync_directory(self.directory)
+            if self.epochs.dirty:
+                self.epochs.write(self.open_files.files, self.directory)
+        except OSError as error:
+            self._failure = failure = LogFlushFailed(f"cannot sync {self.partition}", error)
+            raise failure from error
+        with self._flush_lock:
+            if truncations == self._truncations:
+                if self._active is not segments[-1]:
+                    # The last one was sealed meanwhile and its indexes are not synced: it still counts as unflushed.
+                    end = min(end, Offset(self._bases[len(segments)] - 1))
+                self.recovery_point = max(self.recovery_point, end)
+                self.flushed_ms = self.clock.now_ms()
+        return end
+
+    def _sync_segment(self, segment: Segment, following: Segment | None) -> None:
+        try:
+            if following is None:
+                segment.sync_batches()
+            else:
+                segment.sync()
+                self.snapshots.sync(following.base_offset)
+        except FileNotFoundError:
+            if not segment.deleted:
+                raise
+
+    def close(self) -> None:
+        """Write down all that a later start wants to find, durably. Raises LogFailed; then the stop was not clean."""
+        self.write_staged()
+        self._raise_if_failed()
+        try:
+            self._active.note_largest_timestamp()
+            self._active.write_indexes()
+            self.snapshots.take(self.end_offset, self.producers)
+            self._new_names = True
+            self.flush()
+            self._active.sync()
+            self.snapshots.sync(self.end_offset)
+        except OSError as error:
+            raise LogFailed(f"cannot close {self.partition}", error) from error
+        finally:
+            self.release_files()
+
+    def release_files(self) -> None:
+        """Let go of open files without writing anything."""
+        for segment in self._segments:
+            segment.close()
+
+    @property
+    def failure(self) -> LogFailed | None:
+        """Why this log can be written no more, if so."""
+        return self._failure
+
+    def _raise_if_failed(self) -> None:
+        if self._failure is not None:
+            raise LogWriteFailed(
+                f"{self.partition} failed before", self._failure.cause, self.end_offset
+            ) from self._failure
+
+    # --- cutting ------------------------------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Drop the batch that holds `offset` and everything after it. Raises LogFailed."""
+        if offset >= self.end_offset:
+            return
+        if offset <= self.start_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        self._begin_truncation(offset)
+        try:
+            keep = bisect_right(self._bases, offset)
+            removed = self._segments[keep:]
+            del self._segments[keep:], self._bases[keep:]
+            # The newest goes first: a crash in between leaves a log without a hole.
+            for segment in reversed(removed):
+                self._doom(segment.rename_to_deleted())
+                segment.close()
+            self._active = self._segments[-1]
+            self._active.truncate_to(offset)
+            self.end_offset = self._next_offset = self._active.next_offset()
+            self.epochs.truncate_from_end(self.end_offset)
+            self._reload_producers()
+        except OSError as error:
+            self._failure = LogFailed(f"cannot truncate {self.partition}", error)
+            raise self._failure from error
+
+    def truncate_fully_and_start_at(self, offset: Offset) -> None:
+        """Drop everything; the next record gets `offset`. Raises LogFailed."""
+        self._begin_truncation(offset)
+        try:
+            for segment in reversed(self._segments):
+                self._doom(segment.rename_to_deleted())
+                segment.close()
+            self._segments.clear()
+            self._bases.clear()
+            self._append_segment(
+                Segment.create(self.open_files, self.directory, offset, self.config, self.clock.now_ms())
+            )
+            self.start_offset = self.end_offset = self._next_offset = offset
+            self.epochs.clear()
+            for known in self.snapshots.offsets:
+                self.snapshots.remove(known)
+            self.producers = Producers()
+        except OSError as error:
+            self._failure = LogFailed(f"cannot truncate {self.partition}", error)
+            raise self._failure from error
+
+    def _begin_truncation(self, offset: Offset) -> None:
+        self.write_staged()
+        self._raise_if_failed()
+        with self._flush_lock:
+            self._truncations += 1
+            self.recovery_point = min(self.recovery_point, offset)
+        self._new_names = True
+        self._roll_timestamp = _ASK_EVERY_TIME
+
+    def _reload_producers(self) -> None:
+        from tidelog.log.recovery import load_producers
+
+        self.snapshots.remove_after(self.end_offset)
+        self.producers = load_producers(self._segments, self.snapshots, self.start_offset, self.end_offset)
+
+    def advance_start_offset(self, offset: Offset) -> None:
+        """Records before `offset` are gone for readers; their segments go with the next `delete_old_segments`."""
+        if offset > self.end_offset:
+            raise OffsetOutOfRange(offset, self.start_offset, self.end_offset)
+        if offset > self.start_offset:
+            self.start_offset = offset
+            self.epochs.truncate_from_start(offset)
+
+    def delete_old_segments(self, now_ms: int, high_watermark: Offset) -> int:
+        """Delete whole segments that retention or the start offset lets go, oldest first; returns how many."""
+        self._raise_if_failed()
+        count = retention.deletable_count(self._segments, self.config, now_ms, self.start_offset, high_watermark)
+        if count == len(self._segments):
+            if self.end_offset > high_watermark or not self._active.size:
+                count -= 1
+            else:
+                self.roll()
+        if not count:
+            return 0
+        try:
+            self._delete_first(count, now_ms)
+        except OSError as error:
+            raise LogFailed(f"cannot delete old segments of {self.partition}", error) from error
+        return count
+
+    def _delete_first(self, count: int, now_ms: int) -> None:
+        for _ in range(count):
+            segment = self._segments.pop(0)
+            self._bases.pop(0)
+            self.advance_start_offset(Offset(self._bases[0]))
+            self._doom(segment.rename_to_deleted() + self.snapshots.rename_to_deleted(segment.base_offset))
+            segment.close()
+
+    def _doom(self, paths: list[str]) -> None:
+        due = self.clock.now_ms() + self.config.file_delete_delay_ms
+        self._doomed += [(due, path) for path in paths]
+
+    def reap(self, now_ms: int) -> int:
+        """Remove files that were renamed long enough ago; returns how many."""
+        due = [path for deadline, path in self._doomed if deadline <= now_ms]
+        self._doomed = [doomed for doomed in self._doomed if doomed[0] > now_ms]
+        for path in due:
+            self.open_files.files.remove(path)
+        return len(due)
+
+    # --- settings -----------------------------------------------------------------------------------------------------
+
+    def configure(self, config: LogConfig) -> None:
+        """Take new settings; they count from the next batch on."""
+        self.config = config
+        self._active.configure(config)
+        self._roll_timestamp = _ASK_EVERY_TIME
+
+    def assign_topic_id(self, topic_id: TopicId) -> None:
+        """Note the topic's id, in `partition.metadata` too."""
+        if self.topic_id == topic_id:
+            return
+        if self.topic_id is not None:
+            raise ProtocolError(
+                ErrorCode.INCONSISTENT_TOPIC_ID, f"{self.partition} belongs to topic {self.topic_id}, not {topic_id}"
+            )
+        try:
+            write_topic_id(self.open_files.files, self.directory, topic_id, sync=False)
+        except OSError as error:
+            raise LogFailed(f"cannot note the topic id of {self.partition}", error) from error
+        self._new_names = True
+        self.topic_id = topic_id

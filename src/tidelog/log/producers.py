@@ -1,0 +1,223 @@
+"""What a partition remembers of its idempotent producers: epoch, the last five batches, an open transaction.
+
+The broker asks `check` before it stages a batch, the log says `staged` when it has; batches of one loop turn are
+checked against each other. What was staged and could not be written is taken back. It never touches a file:
+`log/producer_snapshots.py` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP, Offset, ProducerEpoch, ProducerId
+from tidelog.wire.batch import NO_SEQUENCE, SEQUENCE_MASK, TRANSACTIONAL_FLAG, BatchHeader
+from tidelog.wire.control import EndTransaction
+
+# A producer has at most five requests in flight, so a retry repeats one of the last five batches.
+REMEMBERED_BATCHES: Final = 5
+
+
+class ProducedBatch(NamedTuple):
+    """What is needed to recognise a batch when it comes again."""
+
+    last_sequence: int
+    last_offset: Offset
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def base_offset(self) -> Offset:
+        return Offset(self.last_offset - self.offset_delta)
+
+    @property
+    def first_sequence(self) -> int:
+        return (self.last_sequence - self.offset_delta) & SEQUENCE_MASK
+
+
+class Duplicate(NamedTuple):
+    """A batch that is in the log already: answered as if it had been appended now."""
+
+    base_offset: Offset
+    last_offset: Offset
+    timestamp: int
+
+
+class ProducerEntry(msgspec.Struct, frozen=True, gc=False):
+    """One producer. Never changed, only replaced, so that taking something back is putting the old one in its place."""
+
+    producer_id: ProducerId
+    epoch: ProducerEpoch
+    batches: tuple[ProducedBatch, ...] = ()
+    last_timestamp: int = NO_TIMESTAMP
+    coordinator_epoch: int = -1
+    transaction_first_offset: Offset = NO_OFFSET
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+
+class CompletedTransaction(NamedTuple):
+    """A transaction with records in this partition that has ended."""
+
+    producer_id: ProducerId
+    first_offset: Offset
+    last_offset: Offset
+    aborted: bool
+
+
+class Producers:
+    """All producers of one partition, by id."""
+
+    __slots__ = ("_before", "_completed", "_entries", "_open")
+
+    def __init__(self, entries: Iterable[ProducerEntry] = ()) -> None:
+        self._entries = {entry.producer_id: entry for entry in entries}
+        # What entries were before the batches that are staged and not written yet.
+        self._before: dict[ProducerId, ProducerEntry | None] = {}
+        # Open transactions (first offset to producer), and ended ones whose marker may still be lost (first to last).
+        self._open: dict[Offset, ProducerId] = {}
+        self._completed: dict[Offset, Offset] = {}
+        self._find_open()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def entry(self, producer_id: ProducerId) -> ProducerEntry | None:
+        return self._entries.get(producer_id)
+
+    def entries(self) -> list[ProducerEntry]:
+        return list(self._entries.values())
+
+    def check(self, header: BatchHeader) -> Duplicate | None:
+        """Whether this batch is the next of its producer. Raises what the producer is to be told when it is not."""
+        entry = self._entries.get(ProducerId(header.producer_id))
+        if entry is None:
+            # Never seen, or forgotten with its records: any sequence may start.
+            return None
+        epoch = header.producer_epoch
+        first = header.base_sequence
+        if epoch == entry.epoch:
+            last = entry.last_sequence
+            if first != last + 1 and not (first == 0 and last == SEQUENCE_MASK):
+                return self._duplicate(entry, header)
+        elif epoch < entry.epoch:
+            raise ProtocolError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {header.producer_id} has epoch {epoch}, but epoch {entry.epoch} has written since",
+            )
+        elif first != 0:
+            raise ProtocolError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id} starts epoch {epoch} with sequence {first} instead of 0",
+            )
+        if entry.transaction_first_offset != NO_OFFSET and not header.attributes & TRANSACTIONAL_FLAG:
+            raise ProtocolError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {header.producer_id} has an open transaction and may only write within it",
+            )
+        return None
+
+    @staticmethod
+    def _duplicate(entry: ProducerEntry, header: BatchHeader) -> Duplicate:
+        first = header.base_sequence
+        delta = header.last_offset_delta
+        for batch in entry.batches:
+            if batch.offset_delta == delta and batch.first_sequence == first:
+                return Duplicate(batch.base_offset, batch.last_offset, batch.timestamp)
+        raise ProtocolError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {entry.producer_id} sent sequence {first} after {entry.last_sequence}",
+        )
+
+    def staged(self, header: BatchHeader, base_offset: Offset) -> None:
+        """A batch of records of this producer is staged at `base_offset`."""
+        producer_id = ProducerId(header.producer_id)
+        entry = self._entries.get(producer_id)
+        self._before.setdefault(producer_id, entry)
+        delta = header.last_offset_delta
+        timestamp = header.max_timestamp
+        batch = ProducedBatch(
+            (header.base_sequence + delta) & SEQUENCE_MASK, Offset(base_offset + delta), delta, timestamp
+        )
+        batches: tuple[ProducedBatch, ...] = (batch,)
+        coordinator_epoch = -1
+        transaction = NO_OFFSET
+        if entry is not None:
+            coordinator_epoch = entry.coordinator_epoch
+            transaction = entry.transaction_first_offset
+            if entry.epoch == header.producer_epoch:
+                batches = entry.batches[1 - REMEMBERED_BATCHES :] + batches
+        if header.attributes & TRANSACTIONAL_FLAG and transaction == NO_OFFSET:
+            transaction = base_offset
+            self._open[base_offset] = producer_id
+        self._entries[producer_id] = ProducerEntry(
+            producer_id, ProducerEpoch(header.producer_epoch), batches, timestamp, coordinator_epoch, transaction
+        )
+
+    def staged_marker(self, header: BatchHeader, offset: Offset, marker: EndTransaction) -> CompletedTransaction | None:
+        """The end of a transaction of this producer is staged at `offset`."""
+        producer_id = ProducerId(header.producer_id)
+        entry = self._entries.get(producer_id)
+        self._before.setdefault(producer_id, entry)
+        first = entry.transaction_first_offset if entry else NO_OFFSET
+        batches = entry.batches if entry and entry.epoch == header.producer_epoch else ()
+        self._entries[producer_id] = ProducerEntry(
+            producer_id, ProducerEpoch(header.producer_epoch), batches, header.max_timestamp, marker.coordinator_epoch
+        )
+        if first == NO_OFFSET:
+            return None
+        del self._open[first]
+        self._completed[first] = offset
+        return CompletedTransaction(producer_id, first, offset, not marker.is_commit)
+
+    def written(self) -> None:
+        """Everything staged is in the log."""
+        self._before.clear()
+
+    def not_written(self) -> None:
+        """Nothing of what was staged is in the log: be what we were."""
+        for producer_id, entry in self._before.items():
+            if entry is None:
+                del self._entries[producer_id]
+            else:
+                self._entries[producer_id] = entry
+        if self._before:
+            self._before.clear()
+            self._find_open()
+            self._completed = {first: last for first, last in self._completed.items() if first not in self._open}
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers that have been silent for long and have no open transaction."""
+        for producer_id, entry in list(self._entries.items()):
+            if entry.transaction_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms:
+                del self._entries[producer_id]
+
+    def first_unstable_offset(self) -> Offset | None:
+        """Where the first transaction begins whose end is not yet decided, or not yet replicated."""
+        first = min(self._open, default=None)
+        completed = min(self._completed, default=None)
+        if first is None or completed is None:
+            return first if completed is None else completed
+        return min(first, completed)
+
+    def last_stable_offset_after(self, completed: CompletedTransaction) -> Offset:
+        """Up to where every transaction is decided, once this one is."""
+        return min(self._open, default=Offset(completed.last_offset + 1))
+
+    def replicated_up_to(self, high_watermark: Offset) -> None:
+        """Ends of transactions below the high watermark can no longer be lost."""
+        for first, last in list(self._completed.items()):
+            if last < high_watermark:
+                del self._completed[first]
+
+    def _find_open(self) -> None:
+        self._open = {
+            entry.transaction_first_offset: entry.producer_id
+            for entry in self._entries.values()
+            if entry.transaction_first_offset != NO_OFFSET
+        }
