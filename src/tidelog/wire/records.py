@@ -1,0 +1,280 @@
+"""The records inside a batch: decoded for people and machines that look into them, and built into batches.
+
+Called by the client, the command line, the metadata log and the cleaner; the broker's produce and fetch path never is.
+Whatever the bytes claim, reading stays inside the batch and inside the bound on decompressed size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.ids import NO_EPOCH, NO_PRODUCER, LeaderEpoch, Offset, ProducerEpoch, ProducerId
+from tidelog.wire.batch import (
+    CHECKED_POSITION,
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    HEADER,
+    HEADER_BYTES,
+    LENGTH_OVERHEAD_BYTES,
+    LOG_APPEND_TIME_FLAG,
+    MAGIC,
+    NO_SEQUENCE,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    Buffer,
+    is_crc_valid,
+    iter_headers,
+)
+from tidelog.wire.compression import Compression, compress, decompress
+from tidelog.wire.crc import crc32c
+
+RecordHeader: TypeAlias = tuple[str, bytes | None]
+
+# A batch is at most as large as a request (100 MiB by default); this is what it may become when it is decompressed.
+DECOMPRESSED_BYTES_MAX: Final = 256 * 1024 * 1024
+# Length, attributes, two deltas, key length, value length and header count take at least a byte each.
+RECORD_BYTES_MIN: Final = 7
+VARINT_BYTES_MAX: Final = 5
+VARLONG_BYTES_MAX: Final = 10
+NO_PRODUCER_EPOCH: Final = ProducerEpoch(-1)
+
+_CRC_BYTES_AT: Final = slice(CHECKED_POSITION - 4, CHECKED_POSITION)
+_ONE_BYTE_VARINTS: Final = tuple(bytes((number,)) for number in range(0x80))
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """One record. A key or value of None is null: a value of None in a compacted topic deletes the key."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[RecordHeader, ...] = ()
+
+
+def read_records(
+    buffer: Buffer, position: int = 0, *, max_bytes: int = DECOMPRESSED_BYTES_MAX, check_crc: bool = True
+) -> list[Record]:
+    """Decode the batch at `position`; bytes behind it do not matter.
+
+    Raises CORRUPT_MESSAGE for a broken header or CRC, INVALID_RECORD for records that are not what the header says, and
+    MESSAGE_TOO_LARGE for a batch that decompresses to more than `max_bytes`.
+    """
+    view = memoryview(buffer)
+    found = next(iter_headers(view, position), None)
+    if found is None:
+        raise ProtocolError(
+            ErrorCode.CORRUPT_MESSAGE, f"{len(view) - position} bytes do not hold a whole record batch."
+        )
+    _, header = found
+    if check_crc and not is_crc_valid(view, header, position):
+        raise ProtocolError(ErrorCode.CORRUPT_MESSAGE, f"Record is corrupt (stored crc = {header.crc}).")
+    body = decompress(header.compression, view[position + HEADER_BYTES : position + header.size_bytes], max_bytes)
+    return _decode(body, header)
+
+
+def indexes_without_key(buffer: Buffer, *, max_bytes: int = DECOMPRESSED_BYTES_MAX) -> list[int]:
+    """Say which records of a batch a compacted topic has to refuse. The CRC is taken to be checked already."""
+    records = read_records(buffer, max_bytes=max_bytes, check_crc=False)
+    return [index for index, record in enumerate(records) if record.key is None]
+
+
+def _malformed(message: str) -> ProtocolError:
+    return ProtocolError(ErrorCode.INVALID_RECORD, message)
+
+
+def _decode(body: bytes, header: BatchHeader) -> list[Record]:
+    count = header.records_count
+    if not 0 <= count <= len(body) // RECORD_BYTES_MIN:
+        raise _malformed(f"The batch claims {count} records in {len(body)} bytes.")
+    log_append_time = header.max_timestamp if header.is_log_append_time else None
+    records: list[Record] = []
+    position = 0
+    try:
+        for _ in range(count):
+            length, position = _read_varint(body, position)
+            end = position + length
+            if length < 0 or end > len(body):
+                raise _malformed(f"A record of {length} bytes does not fit into its batch.")
+            timestamp_delta, position = _read_varint(body, position + 1, VARLONG_BYTES_MAX)  # Attributes are unused.
+            offset_delta, position = _read_varint(body, position)
+            key, position = _read_bytes(body, position, end)
+            value, position = _read_bytes(body, position, end)
+            headers: tuple[RecordHeader, ...] = ()
+            if body[position] == 0:
+                position += 1
+            else:
+                headers, position = _read_headers(body, position, end)
+            if position != end:
+                raise _malformed(
+                    f"A record says it has {length} bytes, but its fields end {end - position} before that."
+                )
+            timestamp = header.base_timestamp + timestamp_delta if log_append_time is None else log_append_time
+            records.append(Record(header.base_offset + offset_delta, timestamp, key, value, headers))
+    except IndexError:
+        raise _malformed("The records end too early.") from None
+    if position != len(body):
+        raise _malformed(f"{len(body) - position} bytes follow the last record of the batch.")
+    return records
+
+
+def _read_varint(body: bytes, position: int, bytes_max: int = VARINT_BYTES_MAX) -> tuple[int, int]:
+    byte = body[position]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    number = byte & 0x7F
+    for index in range(1, bytes_max):
+        byte = body[position + index]
+        number |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), position + index + 1
+    raise _malformed(f"A varint is longer than {bytes_max} bytes.")
+
+
+def _read_bytes(body: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    length, position = _read_varint(body, position)
+    if length < 0:
+        return None, position
+    if length > end - position:
+        raise _malformed(f"A field of {length} bytes reaches beyond its record.")
+    return body[position : position + length], position + length
+
+
+def _read_headers(body: bytes, position: int, end: int) -> tuple[tuple[RecordHeader, ...], int]:
+    count, position = _read_varint(body, position)
+    if not 0 <= count <= end - position:
+        raise _malformed(f"A record claims {count} headers.")
+    headers: list[RecordHeader] = []
+    for _ in range(count):
+        key, position = _read_bytes(body, position, end)
+        if key is None:
+            raise _malformed("A header has no key.")
+        value, position = _read_bytes(body, position, end)
+        # Bytes that are no UTF-8 survive a round trip, so that the cleaner changes nothing.
+        headers.append((key.decode("utf-8", "surrogateescape"), value))
+    return tuple(headers), position
+
+
+def build_batch(
+    records: Sequence[Record],
+    *,
+    base_offset: Offset = Offset(0),
+    leader_epoch: LeaderEpoch = NO_EPOCH,
+    compression: Compression = Compression.NONE,
+    compression_level: int | None = None,
+    producer_id: ProducerId = NO_PRODUCER,
+    producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    log_append_time_ms: int | None = None,
+) -> bytes:
+    """Make a batch of new records: they get consecutive offsets from `base_offset`, whatever their own say."""
+    assert records, "a batch that a client or broker writes has at least one record"
+    attributes = (
+        compression
+        | (LOG_APPEND_TIME_FLAG if log_append_time_ms is not None else 0)
+        | (TRANSACTIONAL_FLAG if is_transactional else 0)
+        | (CONTROL_FLAG if is_control else 0)
+    )
+    base_timestamp = records[0].timestamp
+    body = _encode(((index, record) for index, record in enumerate(records)), base_timestamp)
+    if compression:
+        body = compress(compression, body, compression_level)
+    header = BatchHeader(
+        base_offset=base_offset,
+        batch_length=0,
+        leader_epoch=leader_epoch,
+        magic=MAGIC,
+        crc=0,
+        attributes=attributes,
+        last_offset_delta=len(records) - 1,
+        base_timestamp=base_timestamp,
+        max_timestamp=max(record.timestamp for record in records) if log_append_time_ms is None else log_append_time_ms,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        records_count=len(records),
+    )
+    return _seal(header, body)
+
+
+def rebuild_batch(header: BatchHeader, kept: Sequence[Record], *, delete_horizon_ms: int | None = None) -> bytes:
+    """Make the batch anew with the records that the cleaner keeps.
+
+    Offsets, producer and the batch's own offset range stay as they were, so that readers see gaps and not renumbered
+    records, and a producer's last sequence is not forgotten. Nothing kept gives the empty batch that says just that.
+    """
+    attributes = header.attributes & ~DELETE_HORIZON_FLAG
+    base_timestamp = kept[0].timestamp if kept else header.max_timestamp
+    if delete_horizon_ms is not None:
+        attributes |= DELETE_HORIZON_FLAG
+        base_timestamp = delete_horizon_ms
+    if kept:
+        body = _encode(((record.offset - header.base_offset, record) for record in kept), base_timestamp)
+    else:
+        attributes &= ~COMPRESSION_MASK
+        body = b""
+    if attributes & COMPRESSION_MASK:
+        body = compress(attributes & COMPRESSION_MASK, body)
+    max_timestamp = header.max_timestamp
+    if kept and not header.is_log_append_time:
+        max_timestamp = max(record.timestamp for record in kept)
+    return _seal(
+        msgspec.structs.replace(
+            header,
+            attributes=attributes,
+            base_timestamp=base_timestamp,
+            max_timestamp=max_timestamp,
+            records_count=len(kept),
+        ),
+        body,
+    )
+
+
+def _seal(header: BatchHeader, body: bytes) -> bytes:
+    """Put header and body together, with the length and the CRC that they have."""
+    length = HEADER_BYTES + len(body) - LENGTH_OVERHEAD_BYTES
+    batch = bytearray(
+        HEADER.pack(*msgspec.structs.astuple(msgspec.structs.replace(header, batch_length=length, crc=0)))
+    )
+    batch += body
+    with memoryview(batch) as view:
+        view[_CRC_BYTES_AT] = crc32c(view[CHECKED_POSITION:]).to_bytes(4)
+    return bytes(batch)
+
+
+def _encode(records: Iterable[tuple[int, Record]], base_timestamp: int) -> bytes:
+    """Encode (offset delta, record) pairs one behind the other."""
+    parts: list[bytes] = []
+    for offset_delta, record in records:
+        key, value, headers = record.key, record.value, record.headers
+        fields = [b"\x00", _varint(record.timestamp - base_timestamp), _varint(offset_delta)]
+        fields += (b"\x01",) if key is None else (_varint(len(key)), key)
+        fields += (b"\x01",) if value is None else (_varint(len(value)), value)
+        fields.append(_varint(len(headers)))
+        for name, content in headers:
+            encoded_name = name.encode("utf-8", "surrogateescape")
+            fields += (_varint(len(encoded_name)), encoded_name)
+            fields += (b"\x01",) if content is None else (_varint(len(content)), content)
+        encoded = b"".join(fields)
+        parts += (_varint(len(encoded)), encoded)
+    return b"".join(parts)
+
+
+def _varint(number: int) -> bytes:
+    """Encode in zigzag: small numbers of either sign take one byte. -1, the length of null, is 0x01."""
+    zigzag = number << 1 if number >= 0 else ~(number << 1)
+    if zigzag < 0x80:
+        return _ONE_BYTE_VARINTS[zigzag]
+    encoded = bytearray()
+    while zigzag > 0x7F:
+        encoded.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    encoded.append(zigzag)
+    return bytes(encoded)

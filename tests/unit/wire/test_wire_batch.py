@@ -1,0 +1,239 @@
+"""The header of a record batch, and every reason for which a produced batch is refused.
+
+The expected codes are what Apache Kafka 4.2 answered to the same bytes, but where a comment says otherwise.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+
+from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.ids import LeaderEpoch, Offset
+from tidelog.wire.batch import (
+    HEADER,
+    HEADER_BYTES,
+    BatchHeader,
+    check_produced_batch,
+    check_timestamp_range,
+    is_crc_valid,
+    iter_headers,
+    read_header,
+    write_base_offset_and_epoch,
+    write_log_append_time,
+)
+from tidelog.wire.crc import crc32c
+
+NOW = 1_700_000_000_000
+MAX_MESSAGE_BYTES = 1000
+
+
+def made_by_aiokafka(
+    count: int = 1, *, value: bytes = b"value", producer_id: int = -1, sequence: int = -1
+) -> bytearray:
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=0,
+        is_transactional=0,
+        producer_id=producer_id,
+        producer_epoch=0 if producer_id >= 0 else -1,
+        base_sequence=sequence,
+        batch_size=1 << 20,
+    )
+    for offset in range(count):
+        builder.append(offset, timestamp=NOW + offset, key=b"key", value=value, headers=[])
+    return bytearray(builder.build())
+
+
+def changed(**changes: int) -> bytearray:
+    """A batch with other header fields and the CRC that fits them, unless the CRC itself is what changes."""
+    batch = made_by_aiokafka()
+    HEADER.pack_into(batch, 0, *msgspec.structs.astuple(msgspec.structs.replace(read_header(batch), **changes)))
+    if "crc" not in changes:
+        struct.pack_into(">I", batch, 17, crc32c(batch[21:]))
+    return batch
+
+
+def old_message(magic: int) -> bytes:
+    timestamp = struct.pack(">q", NOW) if magic else b""
+    body = struct.pack(">bb", magic, 0) + timestamp + struct.pack(">ii", -1, 1) + b"v"
+    return struct.pack(">qiI", 0, len(body) + 4, zlib.crc32(body)) + body
+
+
+def test_the_crc_is_castagnolis_and_reads_memoryviews() -> None:
+    assert crc32c(memoryview(b"123456789")) == 0xE3069283
+
+
+def test_a_batch_of_another_library_is_accepted_and_read_field_by_field() -> None:
+    batch = made_by_aiokafka(3, producer_id=4000, sequence=17)
+    header = check_produced_batch(memoryview(batch), MAX_MESSAGE_BYTES)
+    assert header == BatchHeader(
+        base_offset=0,
+        batch_length=len(batch) - 12,
+        leader_epoch=header.leader_epoch,
+        magic=2,
+        crc=crc32c(batch[21:]),
+        attributes=0,
+        last_offset_delta=2,
+        base_timestamp=NOW,
+        max_timestamp=NOW + 2,
+        producer_id=4000,
+        producer_epoch=0,
+        base_sequence=17,
+        records_count=3,
+    )
+    assert (header.size_bytes, header.last_offset, header.next_offset, header.last_sequence) == (len(batch), 2, 3, 19)
+
+
+@pytest.mark.parametrize(
+    ("base_sequence", "last_offset_delta", "last_sequence"),
+    [(0, 0, 0), (5, 4, 9), (2**31 - 1, 0, 2**31 - 1), (2**31 - 1, 1, 0), (2**31 - 3, 5, 2), (-1, 7, -1)],
+)
+def test_sequences_wrap_around_to_zero(base_sequence: int, last_offset_delta: int, last_sequence: int) -> None:
+    header = read_header(changed(base_sequence=base_sequence, last_offset_delta=last_offset_delta))
+    assert header.last_sequence == last_sequence
+
+
+@pytest.mark.parametrize(
+    ("attributes", "flag"),
+    [(0x08, "is_log_append_time"), (0x10, "is_transactional"), (0x20, "is_control"), (0x40, "has_delete_horizon")],
+)
+def test_each_attribute_bit_is_one_flag(attributes: int, flag: str) -> None:
+    flags = ["is_log_append_time", "is_transactional", "is_control", "has_delete_horizon"]
+    header = read_header(changed(attributes=attributes | 3))
+    assert [name for name in flags if getattr(header, name)] == [flag]
+    assert header.compression == 3
+
+
+REFUSED: dict[str, tuple[Callable[[], bytes | bytearray], ErrorCode]] = {
+    "no bytes": (lambda: b"", ErrorCode.INVALID_RECORD),
+    "16 bytes": (lambda: made_by_aiokafka()[:16], ErrorCode.INVALID_RECORD),
+    "one byte less than a header": (lambda: made_by_aiokafka()[:60], ErrorCode.INVALID_RECORD),
+    "a header alone": (lambda: made_by_aiokafka()[:61], ErrorCode.INVALID_RECORD),
+    "one byte missing": (lambda: made_by_aiokafka()[:-1], ErrorCode.INVALID_RECORD),
+    "two batches": (lambda: made_by_aiokafka() * 2, ErrorCode.INVALID_RECORD),
+    "bytes that are no batch behind it": (lambda: made_by_aiokafka() + b"x" * 30, ErrorCode.CORRUPT_MESSAGE),
+    # Apache Kafka drops less than 17 bytes in silence.
+    "one byte behind it": (lambda: made_by_aiokafka() + b"x", ErrorCode.CORRUPT_MESSAGE),
+    "magic 0": (lambda: old_message(0), ErrorCode.INVALID_RECORD),
+    "magic 1": (lambda: old_message(1), ErrorCode.INVALID_RECORD),
+    "magic 1 in a long message": (lambda: changed(magic=1), ErrorCode.INVALID_RECORD),
+    "magic 3": (lambda: changed(magic=3), ErrorCode.CORRUPT_MESSAGE),
+    "magic -1": (lambda: changed(magic=-1), ErrorCode.CORRUPT_MESSAGE),
+    "length 10": (lambda: changed(batch_length=10), ErrorCode.CORRUPT_MESSAGE),
+    "length 14": (lambda: changed(batch_length=14), ErrorCode.CORRUPT_MESSAGE),
+    "length of less than a header": (lambda: changed(batch_length=48), ErrorCode.CORRUPT_MESSAGE),
+    "negative length": (lambda: changed(batch_length=-1), ErrorCode.CORRUPT_MESSAGE),
+    # Apache Kafka's arithmetic overflows here and it answers UNKNOWN_SERVER_ERROR.
+    "length of 2 GiB": (lambda: changed(batch_length=2**31 - 1), ErrorCode.INVALID_RECORD),
+    "base offset 5": (lambda: changed(base_offset=5), ErrorCode.INVALID_RECORD),
+    "base offset -1": (lambda: changed(base_offset=-1), ErrorCode.INVALID_RECORD),
+    "too large": (lambda: made_by_aiokafka(value=b"x" * 2000), ErrorCode.MESSAGE_TOO_LARGE),
+    "wrong crc": (lambda: changed(crc=1), ErrorCode.CORRUPT_MESSAGE),
+    # Apache Kafka answers UNKNOWN_SERVER_ERROR to these two, which tells the client nothing.
+    "compression 5": (lambda: changed(attributes=5), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+    "compression 7": (lambda: changed(attributes=7), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+    "control batch": (lambda: changed(attributes=0x20), ErrorCode.INVALID_RECORD),
+    # Apache Kafka accepts and clears it, unless the topic uses log append time or the records have no timestamp.
+    "log append time": (lambda: changed(attributes=0x08), ErrorCode.INVALID_TIMESTAMP),
+    "no records": (lambda: changed(records_count=0, last_offset_delta=-1), ErrorCode.INVALID_RECORD),
+    "fewer offsets than records": (lambda: changed(records_count=2), ErrorCode.INVALID_RECORD),
+    "more offsets than records": (lambda: changed(last_offset_delta=5), ErrorCode.INVALID_RECORD),
+    "negative last offset": (lambda: changed(last_offset_delta=-1), ErrorCode.INVALID_RECORD),
+    "negative count": (lambda: changed(records_count=-1), ErrorCode.INVALID_RECORD),
+    "producer without sequence": (lambda: changed(producer_id=5, producer_epoch=0), ErrorCode.INVALID_RECORD),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_bad_batch_gets_the_code_that_kafka_gives(case: str) -> None:
+    make, code = REFUSED[case]
+    with pytest.raises(ProtocolError) as refused:
+        check_produced_batch(memoryview(make()), MAX_MESSAGE_BYTES)
+    assert refused.value.code is code
+    assert refused.value.message
+
+
+def test_a_batch_of_exactly_the_largest_size_is_accepted() -> None:
+    batch = made_by_aiokafka()
+    assert check_produced_batch(memoryview(batch), len(batch)).size_bytes == len(batch)
+    with pytest.raises(ProtocolError):
+        check_produced_batch(memoryview(batch), len(batch) - 1)
+
+
+def test_size_is_judged_before_the_crc() -> None:
+    batch = made_by_aiokafka(value=b"x" * 2000)
+    batch[-1] ^= 1
+    with pytest.raises(ProtocolError) as refused:
+        check_produced_batch(memoryview(batch), MAX_MESSAGE_BYTES)
+    assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_every_single_flipped_bit_behind_the_crc_is_noticed() -> None:
+    batch = made_by_aiokafka()
+    for position in range(17, len(batch)):
+        for bit in range(8):
+            batch[position] ^= 1 << bit
+            with pytest.raises(ProtocolError):
+                check_produced_batch(memoryview(batch), MAX_MESSAGE_BYTES)
+            batch[position] ^= 1 << bit
+    assert check_produced_batch(memoryview(batch), MAX_MESSAGE_BYTES)
+
+
+def test_offset_and_epoch_are_stamped_without_touching_what_the_crc_covers() -> None:
+    batch = made_by_aiokafka(2)
+    before = bytes(batch[17:])
+    write_base_offset_and_epoch(memoryview(batch), Offset(2**40), LeaderEpoch(7))
+    header = read_header(batch)
+    assert (header.base_offset, header.leader_epoch, header.last_offset) == (2**40, 7, 2**40 + 1)
+    assert bytes(batch[17:]) == before
+    assert is_crc_valid(memoryview(batch), header)
+
+
+def test_log_append_time_renews_the_crc() -> None:
+    batch = made_by_aiokafka(2)
+    header = write_log_append_time(memoryview(batch), NOW + 5000)
+    assert header == read_header(batch)
+    assert (header.is_log_append_time, header.max_timestamp, header.base_timestamp) == (True, NOW + 5000, NOW)
+    assert is_crc_valid(memoryview(batch), header)
+
+
+def test_headers_are_iterated_up_to_a_batch_that_is_cut_off() -> None:
+    batches = [made_by_aiokafka(count) for count in (1, 2, 3)]
+    buffer = b"".join(batches)
+    positions = [0, len(batches[0]), len(batches[0]) + len(batches[1])]
+    found = list(iter_headers(buffer))
+    assert [(position, header.records_count) for position, header in found] == list(
+        zip(positions, (1, 2, 3), strict=True)
+    )
+    for cut in (positions[2], positions[2] + 5, positions[2] + HEADER_BYTES, len(buffer) - 1):
+        assert list(iter_headers(buffer[:cut])) == found[:2]
+
+
+@pytest.mark.parametrize("broken", [changed(magic=1), changed(batch_length=48), bytes(100)])
+def test_iterating_stops_with_an_error_at_bytes_that_are_no_batch(broken: bytes) -> None:
+    headers = iter_headers(bytes(made_by_aiokafka()) + bytes(broken))
+    assert next(headers)[0] == 0
+    with pytest.raises(ProtocolError) as refused:
+        next(headers)
+    assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize("timestamp", [NOW, NOW - 10, NOW + 20, -1])
+def test_timestamps_within_the_range_are_accepted(timestamp: int) -> None:
+    header = read_header(changed(base_timestamp=timestamp, max_timestamp=timestamp))
+    check_timestamp_range(header, NOW, before_max_ms=10, after_max_ms=20)
+
+
+@pytest.mark.parametrize("field", ["base_timestamp", "max_timestamp"])
+@pytest.mark.parametrize("timestamp", [NOW - 11, NOW + 21])
+def test_timestamps_too_far_from_the_clock_are_refused(field: str, timestamp: int) -> None:
+    header = read_header(changed(**{"base_timestamp": NOW, "max_timestamp": NOW, field: timestamp}))
+    with pytest.raises(ProtocolError) as refused:
+        check_timestamp_range(header, NOW, before_max_ms=10, after_max_ms=20)
+    assert refused.value.code is ErrorCode.INVALID_TIMESTAMP
