@@ -7,15 +7,16 @@ printed with `source`. Bytes behind a message are ignored, as Apache Kafka does:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from tidelog.model.errors import ErrorCode, ProtocolError
-from tidelog.wire.layout import is_flexible
+from tidelog.wire.layout import has_usual_shape, is_flexible
 from tidelog.wire.primitives import MalformedMessage, UnwritableMessage
-from tidelog.wire.read_source import read_source
-from tidelog.wire.schema import Message, VersionRange
-from tidelog.wire.source import Namespace
-from tidelog.wire.write_source import response_source, write_source
+from tidelog.wire.read_source import ReadSource, read_namespace
+from tidelog.wire.schema import Message, Response, VersionRange
+from tidelog.wire.source import Source
+from tidelog.wire.usual_source import UsualReadSource, UsualWriteSource
+from tidelog.wire.write_source import Frame, WriteSource, write_namespace
 
 __all__ = [
     "MalformedMessage",
@@ -41,8 +42,9 @@ M = TypeVar("M", bound=Message)
 class Output(bytearray):
     """Encoded bytes, with notes of what the connection sends between them straight from files."""
 
-    # (position in these bytes, what to send there), by position. Replaced, never changed in place.
+    # (position in these bytes, what to send there), by position; usually none.
     splices: Sequence[tuple[int, Sized]] = ()
+    spliced_bytes: int = 0
 
 
 Reader = Callable[[memoryview, int], tuple[M, int]]
@@ -63,8 +65,7 @@ def reader(message: type[M], version: int) -> Reader[M]:
     """
     made = _readers.get((message, version))
     if made is None:
-        text, namespace = read_source(message, version, _flexible(message, version))
-        made = _readers[message, version] = _compiled(text, namespace, f"<read {message.__name__} v{version}>", "read")
+        made = _readers[message, version] = _compiled(_read_source(message, version), "read", message, version)
     return made
 
 
@@ -75,10 +76,7 @@ def writer(message: type[M], version: int) -> Writer[M]:
     """
     made = _writers.get((message, version))
     if made is None:
-        text, namespace = write_source(message, version, _flexible(message, version))
-        made = _writers[message, version] = _compiled(
-            text, namespace, f"<write {message.__name__} v{version}>", "write"
-        )
+        made = _writers[message, version] = _compiled(_write_source(message, version), "write", message, version)
     return made
 
 
@@ -86,10 +84,9 @@ def responder(message: type[M], version: int) -> Responder[M]:
     """The function that makes the whole frame of a response: its length, which counts the splices, header and body."""
     made = _responders.get((message, version))
     if made is None:
-        flexible = _flexible(message, version)
-        text, namespace = response_source(message, version, flexible, has_flexible_header(message, version), Output)
-        file = f"<respond {message.__name__} v{version}>"
-        made = _responders[message, version] = _compiled(text, namespace, file, "respond")
+        frame = Frame(has_flexible_header(message, version))
+        made = _compiled(_write_source(message, version, frame), "respond", message, version)
+        _responders[message, version] = made
     return made
 
 
@@ -108,14 +105,53 @@ def encode(message: Message, version: int) -> bytes:
 
 def source(message: type[Message], version: int) -> str:
     """The generated code of a message in one version, to read."""
-    flexible = _flexible(message, version)
-    return f"{read_source(message, version, flexible)[0]}\n\n{write_source(message, version, flexible)[0]}"
+    parts = [_read_source(message, version), _write_source(message, version)]
+    if issubclass(message, Response):
+        parts.append(_write_source(message, version, Frame(has_flexible_header(message, version))))
+    return "\n\n".join(part.text() for part in parts)
 
 
 def has_flexible_header(response: type[Message], version: int) -> bool:
     """Whether the header of a response has tagged fields. That of ApiVersions has not: it is read before the client
     knows what the broker speaks (KIP-511)."""
     return is_flexible(response, version) and response.API_KEY != API_VERSIONS_KEY
+
+
+def _read_source(message: type[Message], version: int) -> Source:
+    flexible = _flexible(message, version)
+    source = Source(read_namespace())
+    with source.block("def read(buffer, position):"):
+        if has_usual_shape(message, version):
+            source.line("begun = position")
+            with source.block("try:"):
+                UsualReadSource(source, message, version, flexible).emit()
+            with source.block("except (IndexError, StructError, UnicodeDecodeError):"):
+                source.line("pass")
+            source.line("position = begun")
+        with source.block("try:"):
+            ReadSource(source, message, version, flexible).emit()
+        with source.block("except (IndexError, StructError, UnicodeDecodeError) as error:"):
+            source.line(f"raise malformed({_label(message, version)!r}, error) from None")
+    return source
+
+
+def _write_source(message: type[Message], version: int, frame: Frame | None = None) -> Source:
+    flexible = _flexible(message, version)
+    source = Source(write_namespace())
+    with source.block("def respond(correlation_id, message):" if frame else "def write(message, out):"):
+        with source.block("try:"):
+            if frame:
+                source.line(f"out = {source.constant('Output', Output)}()")
+            if has_usual_shape(message, version):
+                UsualWriteSource(source, message, version, flexible, frame).emit()
+            WriteSource(source, message, version, flexible, frame).emit()
+        with source.block("except (AttributeError, StructError, TypeError, ValueError) as error:"):
+            source.line(f"raise unwritable({_label(message, version)!r}, error) from error")
+    return source
+
+
+def _label(message: type[Message], version: int) -> str:
+    return f"{message.__name__} v{version}"
 
 
 def _flexible(message: type[Message], version: int) -> bool:
@@ -125,6 +161,6 @@ def _flexible(message: type[Message], version: int) -> bool:
     return is_flexible(message, version)
 
 
-def _compiled(text: str, namespace: Namespace, file: str, name: str) -> Any:
-    exec(compile(text, file, "exec"), namespace)
-    return cast(Any, namespace[name])
+def _compiled(source: Source, name: str, message: type[Message], version: int) -> Any:
+    exec(compile(source.text(), f"<{name} {_label(message, version)}>", "exec"), source.namespace)
+    return source.namespace[name]

@@ -21,6 +21,7 @@ from tidelog.wire.schema import (
     Scalar,
     Since,
     Tag,
+    Usual,
     VersionRange,
 )
 
@@ -65,6 +66,7 @@ class Field(NamedTuple):
     tag: Tag | None
     ignorable: bool
     inflexible: bool
+    usual: int | None
     default: Any
     default_factory: Any
 
@@ -106,6 +108,15 @@ def fields_in(message: type[Message], version: int) -> VersionedFields:
     return VersionedFields(tuple(inline), tuple(tagged), tuple(absent))
 
 
+def has_usual_shape(message: type[Message], version: int) -> bool:
+    """Whether the declaration says how long some part of the message usually is."""
+    for field in fields_in(message, version).inline:
+        kind = field.kind.element if isinstance(field.kind, Array) else field.kind
+        if field.usual is not None or (isinstance(kind, Nested) and has_usual_shape(kind.message, version)):
+            return True
+    return False
+
+
 def is_flexible(message: type[Message], version: int) -> bool:
     """Whether a top-level message has compact lengths and tagged fields in this version (KIP-482)."""
     return version in VersionRange.parse(message.FLEXIBLE)
@@ -129,6 +140,7 @@ def _field(message: type[Message], info: msgspec.structs.FieldInfo) -> Field:
         tag=tag,
         ignorable=any(isinstance(mark, Ignorable) for mark in marks),
         inflexible=any(isinstance(mark, Inflexible) for mark in marks),
+        usual=next((mark.length for mark in marks if isinstance(mark, Usual)), None),
         default=info.default,
         default_factory=info.default_factory,
     )

@@ -28,14 +28,14 @@ from tidelog.wire.schema import Message, Scalar
 from tidelog.wire.source import Namespace, Source
 
 
-class _Item(NamedTuple):
+class Item(NamedTuple):
     """A fixed-size value and the variable it goes to."""
 
     format: str
     target: str
 
 
-class _String(NamedTuple):
+class PendingString(NamedTuple):
     """A string whose length has been read and whose bytes come next."""
 
     target: str
@@ -60,61 +60,63 @@ def misfit(label: str) -> MalformedMessage:
     return MalformedMessage(f"{label}: a length does not fit the bytes")
 
 
-def read_source(message: type[Message], version: int, flexible: bool) -> tuple[str, Namespace]:
-    """The source of `read(buffer, position)`, and the namespace to execute it in."""
-    return _ReadSource(message, version, flexible).whole()
+def plus(expression: str, number: int) -> str:
+    """A sum, without what does nothing."""
+    return f"{expression} {'+' if number > 0 else '-'} {abs(number)}" if number else expression
 
 
-class _ReadSource:
-    def __init__(self, message: type[Message], version: int, flexible: bool) -> None:
+def read_namespace() -> Namespace:
+    """What the generated code refers to, and the names that it gives to its own."""
+    return {
+        "read": None,
+        "buffer": None,
+        "position": None,
+        "error": None,
+        "IndexError": IndexError,
+        "StructError": StructError,
+        "UnicodeDecodeError": UnicodeDecodeError,
+        "known_uuid": known_uuids.get,
+        "long_uvarint": long_uvarint,
+        "malformed": malformed,
+        "misfit": misfit,
+        "null_found": null_found,
+        "read_uvarint": read_uvarint,
+        "remember_uuid": remember_uuid,
+        "skip_tags": skip_tags,
+        "unpack_from": unpack_from,
+    }
+
+
+class ReadSource:
+    """The general way to read a message; `usual_source.py` adds the quick way for one shape."""
+
+    def __init__(self, source: Source, message: type[Message], version: int, flexible: bool) -> None:
+        self._source = source
         self._message = message
         self._version = version
         self._flexible = flexible
-        self._source = Source(
-            {
-                "read": None,
-                "buffer": None,
-                "position": None,
-                "error": None,
-                "IndexError": IndexError,
-                "StructError": StructError,
-                "UnicodeDecodeError": UnicodeDecodeError,
-                "known_uuid": known_uuids.get,
-                "long_uvarint": long_uvarint,
-                "malformed": malformed,
-                "misfit": misfit,
-                "null_found": null_found,
-                "read_uvarint": read_uvarint,
-                "remember_uuid": remember_uuid,
-                "skip_tags": skip_tags,
-                "unpack_from": unpack_from,
-            }
-        )
         self._label = f"{message.__name__} v{version}"
-        self._string: _String | None = None
-        self._run: list[_Item] = []
+        self._string: PendingString | None = None
+        self._run: list[Item] = []
         self._then: list[str] = []
         # Whether a length was followed without anything having been read behind it yet.
         self._unchecked = False
+        self._within_tag = False
 
-    def whole(self) -> tuple[str, Namespace]:
+    def emit(self) -> None:
+        """Emit the reading of the message at `position`, up to the return."""
         source = self._source
-        with source.block("def read(buffer, position):"):
-            with source.block("try:"):
-                made = self._struct(self._message, self._label)
-                self._flush()
-                if self._unchecked:
-                    with source.block("if position > len(buffer):"):
-                        source.line(f"raise misfit({self._label!r})")
-                source.line(f"return {made}, position")
-            with source.block("except (IndexError, StructError, UnicodeDecodeError) as error:"):
-                source.line(f"raise malformed({self._label!r}, error) from None")
-        return source.text(), source.namespace
+        made = self._struct(self._message, self._label)
+        self._flush()
+        if self._unchecked:
+            with source.block("if position > len(buffer):"):
+                source.line(f"raise misfit({self._label!r})")
+        source.line(f"return {made}, position")
 
     # Runs
 
     def _gather(self, format: str, target: str) -> None:
-        self._run.append(_Item(format, target))
+        self._run.append(Item(format, target))
 
     def _afterwards(self, line: str) -> None:
         """Emit a line that needs the values of the run."""
@@ -134,7 +136,7 @@ class _ReadSource:
         for line in then:
             self._source.line(line)
 
-    def _unpack(self, run: list[_Item]) -> None:
+    def _unpack(self, run: list[Item]) -> None:
         if not run:
             return
         source = self._source
@@ -149,7 +151,7 @@ class _ReadSource:
         source.line(f"{targets} = {unpack}(buffer, position)")
         source.line(f"position += {calcsize('>' + format)}")
 
-    def _unpack_behind_string(self, string: _String, run: list[_Item]) -> None:
+    def _unpack_behind_string(self, string: PendingString, run: list[Item]) -> None:
         source = self._source
         length, extra = string.length, int(string.compact)
         format = "".join(item.format for item in run)
@@ -164,13 +166,13 @@ class _ReadSource:
             short, long = f"{length} < 128", ""
         with source.block(f"if {short}:"):
             source.line(f"{targets} = {readers}[{length}](buffer, position)")
-            source.line(f"position += {length} + {calcsize('>' + format) - extra}")
+            source.line(f"position += {plus(length, calcsize('>' + format) - extra)}")
             source.line(f"{string.target} = {raw}.decode()")
         with source.block(f"elif {long}:" if long else "else:"):
             if string.compact:
                 source.line(f"{length}, position = long_uvarint(buffer, position, {length})")
             end = source.fresh("end")
-            source.line(f"{end} = position + {length} - {extra}" if extra else f"{end} = position + {length}")
+            source.line(f"{end} = position + {plus(length, -extra)}")
             source.line(f"{string.target} = buffer[position:{end}].tobytes().decode()")
             source.line(f"position = {end}")
             self._unpack(run)
@@ -184,27 +186,33 @@ class _ReadSource:
 
     def _struct(self, message: type[Message], label: str) -> str:
         """Read a struct; gives the expression that makes it once the run is flushed."""
-        source = self._source
         fields = fields_in(message, self._version)
-        values: dict[str, str] = {}
-        for field in fields.inline:
-            values[field.name] = target = source.fresh(field.name)
-            nullable = self._version in field.nullable
-            compact = self._flexible and not field.inflexible
-            self._value(field.kind, target, f"{label}: {field.name}", nullable, compact)
+        values = {field.name: self._field(field, f"{label}: {field.name}") for field in fields.inline}
         if self._flexible:
-            tags = source.fresh("tags")
-            self._gather("B", tags)
-            self._flush()
-            for _, field in fields.tagged:
-                values[field.name] = target = source.fresh(field.name)
-                source.line(f"{target} = {self._default(field)}")
-            with source.block(f"if {tags}:"):
-                self._tags(tags, [(number, field, values[field.name]) for number, field in fields.tagged], label)
-            self._unchecked = False
+            self._tagged(fields.tagged, values, label)
         else:
             assert not fields.tagged, f"{label} has tagged fields but is not flexible"
-        return f"{source.constant(message.__name__, message)}({', '.join(self._arguments(message, values))})"
+        return f"{self._source.constant(message.__name__, message)}({', '.join(self._arguments(message, values))})"
+
+    def _field(self, field: Field, label: str) -> str:
+        """Read a field; gives its expression."""
+        target = self._source.fresh(field.name)
+        compact = self._flexible and not field.inflexible
+        self._value(field.kind, target, label, self._version in field.nullable, compact)
+        return target
+
+    def _tagged(self, tagged: tuple[tuple[int, Field], ...], values: dict[str, str], label: str) -> None:
+        """Read the section of tagged fields that ends a struct, and add their expressions to `values`."""
+        source = self._source
+        tags = source.fresh("tags")
+        self._gather("B", tags)
+        self._flush()
+        for _, field in tagged:
+            values[field.name] = target = source.fresh(field.name)
+            source.line(f"{target} = {self._default(field)}")
+        with source.block(f"if {tags}:"):
+            self._tags(tags, [(number, field, values[field.name]) for number, field in tagged], label)
+        self._unchecked = False
 
     def _arguments(self, message: type[Message], values: dict[str, str]) -> list[str]:
         """Positional arguments up to the last field that the version has; msgspec knows the defaults of the rest."""
@@ -231,7 +239,7 @@ class _ReadSource:
                 self._afterwards(f"{target} = known_uuid({raw}) or remember_uuid({raw})")
             case Scalar(name="string"):
                 length = self._length(LENGTH_FORMATS["string"], compact)
-                self._string = _String(target, length, label, compact, nullable)
+                self._string = PendingString(target, length, label, compact, nullable)
             case Scalar(name="bytes" | "records"):
                 self._bytes(target, label, nullable, compact)
             case Scalar(name):
@@ -250,32 +258,42 @@ class _ReadSource:
 
     def _bytes(self, target: str, label: str, nullable: bool, compact: bool) -> None:
         source = self._source
-        length = self._length("i", compact)
-        if compact:
-            # Two bytes hold lengths up to 16 KiB, which is where most record batches are.
-            with source.block(f"if {length} > 127:"):
-                second = source.fresh("second")
-                source.line(f"{second} = buffer[position]")
-                with source.block(f"if {second} < 128:"):
-                    source.line(f"{length} = {length} & 127 | {second} << 7")
-                    source.line("position += 1")
-                with source.block("else:"):
-                    source.line(f"{length}, position = long_uvarint(buffer, position, {length})")
+        length = source.fresh("n")
+        self._gather("B" if compact else "i", length)
+        if compact and not self._within_tag:
+            # Two bytes hold lengths up to 16 KiB, which is where most record batches are. The second one is there even
+            # if it is not part of the length: at least the tagged fields of the struct follow.
+            second = source.fresh("second")
+            self._gather("B", second)
+            self._flush()
+            with source.block(f"if {length} < 128:"):
+                source.line("position -= 1")
+            with source.block(f"elif {second} < 128:"):
+                source.line(f"{length} = {length} & 127 | {second} << 7")
+            with source.block("else:"):
+                source.line(f"{length}, position = long_uvarint(buffer, position - 1, {length})")
+        else:
+            self._flush()
+            if compact:
+                self._whole_varint(length)
         with source.block(f"if {length}:" if compact else f"if {length} >= 0:"):
             end = source.fresh("end")
-            source.line(f"{end} = position + {length}" + (" - 1" if compact else ""))
+            source.line(f"{end} = position + {plus(length, -int(compact))}")
             source.line(f"{target} = buffer[position:{end}]")
             source.line(f"position = {end}")
         with source.block("else:"):
             source.line(f"{target} = None" if nullable else f"raise null_found({label!r})")
         self._unchecked = True
 
+    def _whole_varint(self, length: str) -> None:
+        with self._source.block(f"if {length} > 127:"):
+            self._source.line(f"{length}, position = long_uvarint(buffer, position, {length})")
+
     def _array(self, element: Kind, target: str, label: str, nullable: bool, compact: bool) -> None:
         source = self._source
         count = self._length("i", compact)
         if compact:
-            with source.block(f"if {count} > 127:"):
-                source.line(f"{count}, position = long_uvarint(buffer, position, {count})")
+            self._whole_varint(count)
         absent = f"not {count}" if compact else f"{count} < 0"
         if not nullable:
             with source.block(f"if {absent}:"):
@@ -339,8 +357,8 @@ class _ReadSource:
             source.line(f"position = skip_tags(buffer, position, {tags})")
             return
         tag, size, end = source.fresh("tag"), source.fresh("size"), source.fresh("end")
-        with source.block(f"if {tags} > 127:"):
-            source.line(f"{tags}, position = long_uvarint(buffer, position, {tags})")
+        self._whole_varint(tags)
+        outermost, self._within_tag = self._within_tag, True
         with source.block(f"while {tags}:"):
             source.line(f"{tags} -= 1")
             source.line(f"{tag}, position = read_uvarint(buffer, position)")
@@ -360,3 +378,4 @@ class _ReadSource:
                         source.line(f"raise misfit({label!r})")
             with source.block("else:"):
                 source.line(f"position = {end}")
+        self._within_tag = outermost

@@ -85,6 +85,13 @@ class Inflexible:
     """The field keeps its old encoding in flexible versions too."""
 
 
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """The length that an array (0 or 1) or a string (0) nearly always has. Changes the speed, never the bytes."""
+
+    length: int
+
+
 def since(versions: str) -> Since:
     return Since(VersionRange.parse(versions))
 
@@ -95,6 +102,10 @@ def nullable(versions: str) -> Nullable:
 
 def tag(number: int, versions: str) -> Tag:
     return Tag(number, VersionRange.parse(versions))
+
+
+def usually(length: int) -> Usual:
+    return Usual(length)
 
 
 ignorable: Final = Ignorable()

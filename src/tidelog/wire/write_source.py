@@ -6,7 +6,7 @@ function. An empty section of tagged fields is a zero byte of the run that it en
 
 from __future__ import annotations
 
-from struct import Struct, pack
+from struct import Struct, calcsize, pack
 from struct import error as StructError
 from typing import Any, NamedTuple
 
@@ -19,23 +19,27 @@ from tidelog.wire.schema import Message, Scalar
 from tidelog.wire.source import Namespace, Source
 
 BUFFERS = frozenset({bytes, bytearray, memoryview})
+# The length of a frame does not count itself.
+PUT_LENGTH = "put_length(out, 0, len(out) + out.spliced_bytes - 4)"
 # A zero byte takes no argument in a pack.
 ZERO = "x"
 
 
-class _Item(NamedTuple):
+class Item(NamedTuple):
     """A fixed-size value; `expression` is empty for the zero byte."""
 
     format: str
     expression: str
 
 
-class _String(NamedTuple):
+class PendingString(NamedTuple):
     """A string in the run: its length as it is on the wire, and its bytes."""
 
     length: str
     raw: str
     compact: bool
+    # Whether it is known to be short, so that no other case needs writing out.
+    short: bool = False
 
 
 def unwritable(label: str, error: Exception) -> UnwritableMessage:
@@ -46,109 +50,97 @@ def unsupported(label: str) -> UnwritableMessage:
     return UnwritableMessage(f"{label} has a value, but this version has no such field", ErrorCode.UNSUPPORTED_VERSION)
 
 
-def splice(out: Any, piece: Any) -> None:
+def splice(out: Any, piece: Any, length: int) -> None:
     """Leave out bytes that the connection will send from a file, and note where they belong."""
     if isinstance(piece, bytes | bytearray | memoryview):
         out += piece
-    elif len(piece):
-        out.splices = [*out.splices, (len(out), piece)]
+    elif length:
+        if not out.splices:
+            out.splices = []
+        out.splices.append((len(out), piece))
+        out.spliced_bytes += length
 
 
-def write_source(message: type[Message], version: int, flexible: bool) -> tuple[str, Namespace]:
-    """The source of `write(message, out)`, and the namespace to execute it in."""
-    return _WriteSource(message, version, flexible).whole()
+def write_namespace() -> Namespace:
+    """What the generated code refers to, and the names that it gives to its own."""
+    return {
+        "write": None,
+        "respond": None,
+        "correlation_id": None,
+        "message": None,
+        "out": None,
+        "error": None,
+        "AttributeError": AttributeError,
+        "BUFFERS": BUFFERS,
+        "StructError": StructError,
+        "TypeError": TypeError,
+        "ValueError": ValueError,
+        "pack": pack,
+        "put_length": Struct(">i").pack_into,
+        "splice": splice,
+        "type": type,
+        "unsupported": unsupported,
+        "unwritable": unwritable,
+        "uvarint": uvarint,
+    }
 
 
-def response_source(
-    message: type[Message], version: int, flexible: bool, flexible_header: bool, output: type[bytearray]
-) -> tuple[str, Namespace]:
-    """The source of `respond(correlation_id, message)`, which makes a whole frame of type `output`."""
-    return _WriteSource(message, version, flexible).frame(flexible_header, output)
+class Frame(NamedTuple):
+    """What stands before a response: its length, to be filled in, and a header."""
+
+    flexible_header: bool
+
+    @property
+    def items(self) -> list[Item]:
+        return [Item("i", "correlation_id"), *([Item(ZERO, "")] if self.flexible_header else [])]
 
 
-def frame_bytes(out: Any) -> int:
-    """The length of a frame whose splices are still to be sent."""
-    return len(out) - 4 + sum(len(piece) for _, piece in out.splices)
+class WriteSource:
+    """The general way to write a message; `usual_source.py` adds the quick way for one shape.
 
+    With a frame it makes the whole frame of a response; its header is part of the first run.
+    """
 
-class _WriteSource:
-    def __init__(self, message: type[Message], version: int, flexible: bool) -> None:
+    def __init__(
+        self, source: Source, message: type[Message], version: int, flexible: bool, frame: Frame | None = None
+    ) -> None:
+        self._source = source
         self._message = message
         self._version = version
         self._flexible = flexible
-        self._source = Source(
-            {
-                "write": None,
-                "respond": None,
-                "correlation_id": None,
-                "frame_bytes": frame_bytes,
-                "message": None,
-                "out": None,
-                "error": None,
-                "AttributeError": AttributeError,
-                "BUFFERS": BUFFERS,
-                "StructError": StructError,
-                "TypeError": TypeError,
-                "ValueError": ValueError,
-                "pack": pack,
-                "splice": splice,
-                "type": type,
-                "unsupported": unsupported,
-                "unwritable": unwritable,
-                "uvarint": uvarint,
-            }
-        )
+        self._frame = frame
         self._label = f"{message.__name__} v{version}"
         self._out = "out"
-        self._before: list[_Item] = []
-        self._string: _String | None = None
-        self._behind: list[_Item] = []
+        self._before: list[Item] = []
+        self._string: PendingString | None = None
+        self._behind: list[Item] = []
 
-    def whole(self) -> tuple[str, Namespace]:
-        source = self._source
-        with source.block("def write(message, out):"):
-            with source.block("try:"):
-                self._struct(self._message, "message", self._label)
-                self._flush()
-            with source.block("except (AttributeError, StructError, TypeError, ValueError) as error:"):
-                source.line(f"raise unwritable({self._label!r}, error) from error")
-        return source.text(), source.namespace
-
-    def frame(self, flexible_header: bool, output: type[bytearray]) -> tuple[str, Namespace]:
-        source = self._source
-        make, put_length = source.constant("Output", output), source.constant("put_length", Struct(">i").pack_into)
-        with source.block("def respond(correlation_id, message):"):
-            with source.block("try:"):
-                source.line(f"out = {make}()")
-                # The header is part of the first run; the length is filled in when it is known.
-                self._gather("4x")
-                self._gather("i", "correlation_id")
-                if flexible_header:
-                    self._gather(ZERO)
-                self._struct(self._message, "message", self._label)
-                self._flush()
-                source.line(f"{put_length}(out, 0, frame_bytes(out) if out.splices else len(out) - 4)")
-                source.line("return out")
-            with source.block("except (AttributeError, StructError, TypeError, ValueError) as error:"):
-                source.line(f"raise unwritable({self._label!r}, error) from error")
-        return source.text(), source.namespace
+    def emit(self) -> None:
+        """Emit the writing of `message` to `out`, up to the return."""
+        if self._frame is not None:
+            self._before += [Item("4x", ""), *self._frame.items]
+        self._struct(self._message, "message", self._label)
+        self._flush()
+        if self._frame is not None:
+            self._source.line(PUT_LENGTH)
+            self._source.line("return out")
 
     # Runs
 
     def _gather(self, format: str, expression: str = "") -> None:
-        (self._before if self._string is None else self._behind).append(_Item(format, expression))
+        (self._before if self._string is None else self._behind).append(Item(format, expression))
 
-    def _gather_string(self, string: _String) -> None:
+    def _gather_string(self, string: PendingString) -> None:
         if self._string is not None:
             self._flush()
         self._string = string
 
-    def _take_run(self) -> tuple[list[_Item], _String | None, list[_Item]]:
+    def _take_run(self) -> tuple[list[Item], PendingString | None, list[Item]]:
         run = self._before, self._string, self._behind
         self._before, self._string, self._behind = [], None, []
         return run
 
-    def _give_run(self, run: tuple[list[_Item], _String | None, list[_Item]]) -> None:
+    def _give_run(self, run: tuple[list[Item], PendingString | None, list[Item]]) -> None:
         """Go on with a run in one branch that may also end in another."""
         self._before, self._string, self._behind = list(run[0]), run[1], list(run[2])
 
@@ -161,13 +153,17 @@ class _WriteSource:
             return
         writers = source.constant("strings", StringWriters(_format(before), string.compact, _format(behind)))
         arguments = [*_arguments(before), string.length, string.raw, *_arguments(behind)]
+        short = f"{writers}[{string.length}]({', '.join(arguments)})"
+        if string.short:
+            self._append(short)
+            return
         with source.block(f"if {string.length} < 128:"):
-            self._append(f"{writers}[{string.length}]({', '.join(arguments)})")
+            self._append(short)
         with source.block("else:"):
             if string.compact:
                 self._append(self._packed(before), f"uvarint({string.length})", string.raw)
             else:
-                self._append(self._packed([*before, _Item("h", string.length)]), string.raw)
+                self._append(self._packed([*before, Item("h", string.length)]), string.raw)
             self._append(self._packed(behind))
 
     def _append(self, *expressions: str) -> None:
@@ -175,13 +171,13 @@ class _WriteSource:
         if joined:
             self._source.line(f"{self._out} += {joined}")
 
-    def _packed(self, run: list[_Item]) -> str:
+    def _packed(self, run: list[Item]) -> str:
         """The expression for the bytes of a run without strings."""
         if not run:
             return ""
         format, arguments = _format(run), _arguments(run)
         if not arguments:
-            return repr(bytes(len(run)))
+            return repr(bytes(calcsize(format)))
         name = f"pack_{format.replace('?', 't')}"
         return f"{self._source.constant(name, packer(format))}({', '.join(arguments)})"
 
@@ -209,7 +205,7 @@ class _WriteSource:
         """The condition that a value is not the default of its field."""
         if field.default_factory is list:
             # A null array differs from an empty one.
-            return f"{expression} != []"
+            return f"({expression} or {expression} is None)"
         default = field.make_default()
         if default is None:
             return f"{expression} is not None"
@@ -266,29 +262,33 @@ class _WriteSource:
                 raw, length = source.fresh("raw"), source.fresh("n")
                 source.line(f"{raw} = {value}.encode()")
                 source.line(f"{length} = len({raw})" + (" + 1" if compact else ""))
-                self._gather_string(_String(length, raw, compact))
+                self._gather_string(PendingString(length, raw, compact))
             case Scalar(name):
-                self._length(value, compact, two_bytes=True)
-                if name == "bytes":
-                    self._append(value)
-                    return
-                with source.block(f"if type({value}) in BUFFERS:"):
-                    self._append(value)
-                with source.block("else:"):
-                    source.line(f"splice({self._out}, {value})")
+                self._bytes(value, compact, may_be_spliced=name == "records")
             case Array(element):
                 self._array(element, value, label, compact)
             case Nested(message):
                 self._struct(message, value, label)
 
-    def _length(self, value: str, compact: bool, two_bytes: bool = False) -> None:
-        """Write the length or count before a value, together with the run before it."""
-        source = self._source
-        if not compact:
-            self._gather("i", f"len({value})")
-            self._flush()
+    def _bytes(self, value: str, compact: bool, may_be_spliced: bool) -> None:
+        length = self._length(value, compact, two_bytes=True)
+        if not may_be_spliced:
+            self._append(value)
             return
+        with self._source.block(f"if type({value}) in BUFFERS:"):
+            self._append(value)
+        with self._source.block("else:"):
+            self._source.line(f"splice({self._out}, {value}, {length})")
+
+    def _length(self, value: str, compact: bool, two_bytes: bool = False) -> str:
+        """Write the length or count before a value, together with the run before it; gives the length."""
+        source = self._source
         length = source.fresh("n")
+        if not compact:
+            source.line(f"{length} = len({value})")
+            self._gather("i", length)
+            self._flush()
+            return length
         source.line(f"{length} = len({value}) + 1")
         run = self._take_run()
         with source.block(f"if {length} < 128:"):
@@ -306,6 +306,7 @@ class _WriteSource:
             self._give_run(run)
             self._flush()
             self._append(f"uvarint({length})")
+        return f"{length} - 1"
 
     def _array(self, element: Kind, value: str, label: str, compact: bool) -> None:
         source = self._source
@@ -354,9 +355,9 @@ class _WriteSource:
             self._flush()
 
 
-def _format(run: list[_Item]) -> str:
+def _format(run: list[Item]) -> str:
     return "".join(item.format for item in run)
 
 
-def _arguments(run: list[_Item]) -> list[str]:
+def _arguments(run: list[Item]) -> list[str]:
     return [item.expression for item in run if item.expression]

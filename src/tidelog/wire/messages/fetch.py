@@ -24,6 +24,7 @@ from tidelog.wire.schema import (
     since,
     string,
     tag,
+    usually,
     uuid,
 )
 
@@ -65,7 +66,7 @@ class PartitionData(Message):
 class FetchableTopicResponse(Message):
     topic: Annotated[string, since("0-12"), ignorable] = ""
     topic_id: Annotated[uuid, since("13+"), ignorable] = ZERO_UUID
-    partitions: list[PartitionData] = []
+    partitions: Annotated[list[PartitionData], usually(1)] = []
 
 
 class NodeEndpoint(Message):
@@ -83,7 +84,7 @@ class FetchResponse(Response):
     throttle_time_ms: int32 = 0
     error_code: Annotated[int16, since("7+"), ignorable] = 0
     session_id: Annotated[int32, since("7+")] = 0
-    responses: list[FetchableTopicResponse] = []
+    responses: Annotated[list[FetchableTopicResponse], usually(1)] = []
     node_endpoints: Annotated[list[NodeEndpoint], tag(0, "16+")] = []
 
 
@@ -106,7 +107,7 @@ class FetchPartition(Message):
 class FetchTopic(Message):
     topic: Annotated[string, since("0-12"), ignorable] = ""
     topic_id: Annotated[uuid, since("13+"), ignorable] = ZERO_UUID
-    partitions: list[FetchPartition] = []
+    partitions: Annotated[list[FetchPartition], usually(1)] = []
 
 
 class ForgottenTopic(Message):
@@ -130,6 +131,6 @@ class FetchRequest(Request):
     isolation_level: int8 = 0
     session_id: Annotated[int32, since("7+"), ignorable] = 0
     session_epoch: Annotated[int32, since("7+"), ignorable] = -1
-    topics: list[FetchTopic] = []
+    topics: Annotated[list[FetchTopic], usually(1)] = []
     forgotten_topics_data: Annotated[list[ForgottenTopic], since("7+")] = []
-    rack_id: Annotated[string, since("11+"), ignorable] = ""
+    rack_id: Annotated[string, since("11+"), ignorable, usually(0)] = ""

@@ -22,6 +22,7 @@ from tidelog.wire.schema import (
     since,
     string,
     tag,
+    usually,
     uuid,
 )
 
@@ -50,7 +51,7 @@ class PartitionProduceResponse(Message):
 class TopicProduceResponse(Message):
     name: Annotated[string, since("0-12"), ignorable] = ""
     topic_id: Annotated[uuid, since("13+"), ignorable] = ZERO_UUID
-    partition_responses: list[PartitionProduceResponse] = []
+    partition_responses: Annotated[list[PartitionProduceResponse], usually(1)] = []
 
 
 class NodeEndpoint(Message):
@@ -65,7 +66,7 @@ class ProduceResponse(Response):
     FLEXIBLE = "9+"
     API_KEY = 0
 
-    responses: list[TopicProduceResponse] = []
+    responses: Annotated[list[TopicProduceResponse], usually(1)] = []
     throttle_time_ms: int32 = 0
     node_endpoints: Annotated[list[NodeEndpoint], tag(0, "10+")] = []
 
@@ -78,7 +79,7 @@ class PartitionProduceData(Message):
 class TopicProduceData(Message):
     name: Annotated[string, since("0-12"), ignorable] = ""
     topic_id: Annotated[uuid, since("13+"), ignorable] = ZERO_UUID
-    partition_data: list[PartitionProduceData] = []
+    partition_data: Annotated[list[PartitionProduceData], usually(1)] = []
 
 
 class ProduceRequest(Request):
@@ -90,4 +91,4 @@ class ProduceRequest(Request):
     transactional_id: Annotated[string | None, nullable("3+")] = None
     acks: int16 = 0
     timeout_ms: int32 = 0
-    topic_data: list[TopicProduceData] = []
+    topic_data: Annotated[list[TopicProduceData], usually(1)] = []
