@@ -5,6 +5,7 @@ Offsets are stored relative to the segment's base offset. `log/segment.py` decid
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from struct import Struct
 from typing import Final
 
@@ -40,6 +41,9 @@ class OffsetIndex(SparseIndex):
 
     def boundary_at_or_before(self, position: int) -> int:
         """The last known start of a batch that is not after `position`; 0 when none is known."""
+        positions = self._columns[_POSITION]
+        if positions and positions[0] <= position:
+            return positions[bisect_right(positions, position) - 1]
         row = self.last_at_most(_POSITION, position)
         return row[1] if row else 0
 

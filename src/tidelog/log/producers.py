@@ -21,7 +21,7 @@ from tidelog.wire.control import EndTransaction
 REMEMBERED_BATCHES: Final = 5
 
 
-class ProducedBatch(NamedTuple):
+class ProducedBatch(msgspec.Struct, frozen=True, gc=False):
     """What is needed to recognise a batch when it comes again."""
 
     last_sequence: int

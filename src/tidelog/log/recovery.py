@@ -42,6 +42,7 @@ CLEANED_SUFFIX: Final = ".cleaned"
 SCAN_BYTES: Final = 4 * 1024 * 1024
 _LEFTOVER_SUFFIXES: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)
 _OFFSET_DIGITS: Final = 20
+_EVERYWHERE: Final = Offset(2**63 - 1)
 
 
 def create_log(
@@ -83,12 +84,13 @@ def open_log(
     config: LogConfig,
     *,
     clean: bool,
-    recovery_point: Offset | None = None,
+    recovery_point: Offset = Offset(0),
     start_offset: Offset = Offset(0),
+    compacted_up_to: Offset = Offset(0),
 ) -> PartitionLog:
     """Open the folder of an existing partition. Raises OSError, or CorruptLog for what cannot be repaired.
 
-    `clean`: everything was written down before the last stop. The two offsets are what the checkpoints say.
+    `clean`: everything was written down before the last stop. The offsets are what the checkpoints say.
     """
     files = open_files.files
     bases, snapshot_offsets = _tidy_up(files, directory)
@@ -97,11 +99,12 @@ def open_log(
     try:
         epochs = LeaderEpochs.read(files, directory)
     except CorruptLog:
-        epochs, clean, recovery_point = LeaderEpochs(), False, None
+        epochs, clean, recovery_point = LeaderEpochs(), False, Offset(0)
     if not segments:
         segments = [Segment.create(open_files, directory, start_offset, config, clock.now_ms())]
     elif not clean:
-        _recover(segments, recovery_point, config, epochs, snapshots)
+        gaps_below = _EVERYWHERE if config.compacted else compacted_up_to
+        _recover(segments, recovery_point, gaps_below, config.index_interval_bytes, epochs, snapshots)
     active = segments[-1]
     active.check_indexes()
     active.created_ms = clock.now_ms()
@@ -120,7 +123,7 @@ def open_log(
     producers = load_producers(segments, snapshots, start, end)
     producers.expire(clock.now_ms(), config.producer_expiration_ms)
     # After a crash nothing new is durable until the next flush.
-    flushed = end if clean else min(recovery_point or start, end)
+    flushed = end if clean else min(max(recovery_point, start), end)
     state = LogState(segments, start, end, flushed, epochs, producers, snapshots, read_topic_id(files, directory))
     return PartitionLog(partition, directory, open_files, clock, config, state)
 
@@ -147,28 +150,31 @@ def _offset_in(name: str) -> Offset:
 
 def _recover(
     segments: list[Segment],
-    recovery_point: Offset | None,
-    config: LogConfig,
+    recovery_point: Offset,
+    gaps_below: Offset,
+    interval: int,
     epochs: LeaderEpochs,
     snapshots: ProducerSnapshots,
 ) -> None:
     """Check the segments from the recovery point on, cut the log where it ends to be valid."""
-    first = max(bisect_right([segment.base_offset for segment in segments], recovery_point or 0) - 1, 0)
+    first = max(bisect_right([segment.base_offset for segment in segments], recovery_point) - 1, 0)
     epochs.truncate_from_end(segments[first].base_offset)
     snapshots.remove_after(segments[first].base_offset)
-    # Offsets of a log that is never compacted have no gaps, so a gap is a hole that the crash tore. Without a recovery
-    # point nothing is known of the log's past, and nothing is thrown away for a gap.
-    gaps_allowed = config.compacted or recovery_point is None
     expected = segments[first].base_offset
     for number in range(first, len(segments)):
         segment = segments[number]
-        if number > first and segment.base_offset != expected and (segment.base_offset < expected or not gaps_allowed):
+        if number > first and not _may_follow(segment.base_offset, expected, gaps_below):
             _remove_from(segments, number)
             return
-        whole, expected = _recover_segment(segment, gaps_allowed, config.index_interval_bytes, epochs)
+        whole, expected = _recover_segment(segment, gaps_below, interval, epochs)
         if not whole:
             _remove_from(segments, number + 1)
             return
+
+
+def _may_follow(offset: int, expected: int, gaps_below: int) -> bool:
+    """Only compaction leaves gaps between offsets; anywhere else a gap is a hole that the crash tore."""
+    return offset == expected or expected < offset <= gaps_below
 
 
 def _remove_from(segments: list[Segment], number: int) -> None:
@@ -178,7 +184,7 @@ def _remove_from(segments: list[Segment], number: int) -> None:
     del segments[number:]
 
 
-def _recover_segment(segment: Segment, gaps_allowed: bool, interval: int, epochs: LeaderEpochs) -> tuple[bool, Offset]:
+def _recover_segment(segment: Segment, gaps_below: Offset, interval: int, epochs: LeaderEpochs) -> tuple[bool, Offset]:
     """Check all batches of a segment, cut it after the last good one and make its indexes again.
 
     Returns whether nothing had to be cut, and the offset that follows.
@@ -188,12 +194,12 @@ def _recover_segment(segment: Segment, gaps_allowed: bool, interval: int, epochs
     largest = TimestampedOffset(NO_TIMESTAMP, segment.base_offset)
     end = row_at = 0
     following = segment.base_offset
-    for position, header, _ in valid_batches(segment.opened(), size, segment.base_offset, gaps_allowed):
+    for position, header, _ in valid_batches(segment.opened(), size, segment.base_offset, gaps_below):
         last = header.base_offset + header.last_offset_delta
         if header.max_timestamp > largest.timestamp:
             largest = TimestampedOffset(header.max_timestamp, Offset(last))
         if position - row_at > interval:
-            segment.add_row(last, position, largest)
+            segment.add_row(last, position, *largest)
             row_at = position
         if header.leader_epoch > epochs.latest:
             epochs.assign(LeaderEpoch(header.leader_epoch), Offset(header.base_offset))
@@ -204,7 +210,7 @@ def _recover_segment(segment: Segment, gaps_allowed: bool, interval: int, epochs
 
 
 def valid_batches(
-    file: File, size: int, first_offset: Offset, gaps_allowed: bool
+    file: File, size: int, first_offset: Offset, gaps_below: Offset
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """(position, header, bytes) of every batch up to the first that is torn, corrupt or out of order."""
     expected = int(first_offset)
@@ -220,8 +226,7 @@ def valid_batches(
                 header.magic != MAGIC
                 or header.batch_length < BATCH_LENGTH_MIN
                 or header.last_offset_delta < 0
-                or header.base_offset < expected
-                or (header.base_offset > expected and not gaps_allowed)
+                or not _may_follow(header.base_offset, expected, gaps_below)
                 or position + within + header.size_bytes > size
             ):
                 _refuse_old_format(file, header)

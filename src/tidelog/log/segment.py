@@ -11,7 +11,7 @@ import contextlib
 from typing import Final
 
 from tidelog.env.files import Bytes, File, Files
-from tidelog.log.batch_walk import walk
+from tidelog.log.batch_walk import Landmark, walk
 from tidelog.log.config import LogConfig
 from tidelog.log.errors import CorruptLog
 from tidelog.log.file_slice import FileSlice
@@ -19,8 +19,7 @@ from tidelog.log.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
 from tidelog.log.open_files import OpenFiles
 from tidelog.log.time_index import TIME_ENTRY, TimeIndex, TimestampedOffset
 from tidelog.log.transaction_index import TransactionIndex
-from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP, Offset
-from tidelog.wire.batch import LENGTH_OVERHEAD_BYTES
+from tidelog.model.ids import NO_TIMESTAMP, Offset
 
 LOG_SUFFIX: Final = ".log"
 OFFSET_INDEX_SUFFIX: Final = ".index"
@@ -37,7 +36,7 @@ UNWRITTEN_ROWS_MAX: Final = 512
 # A position in a segment is a signed 32-bit number for Apache Kafka.
 SEGMENT_BYTES_MAX: Final = 2**31 - 1
 # Until somebody asks for the largest timestamp of a segment that was there before us.
-NOT_KNOWN_YET: Final = TimestampedOffset(-2, NO_OFFSET)
+NOT_KNOWN_YET: Final = -2
 
 
 def file_name(offset: int, suffix: str) -> str:
@@ -53,7 +52,10 @@ class Segment:
         "_indexes_checked",
         "_interval",
         "_kept_bytes_since_row",
-        "_kept_max",
+        "_kept_max_timestamp",
+        "_kept_max_timestamp_offset",
+        "_max_timestamp",
+        "_max_timestamp_offset",
         "_positions",
         "_rows_max",
         "_size",
@@ -67,7 +69,6 @@ class Segment:
         "files",
         "first_timestamp",
         "full_at",
-        "largest",
         "last_offset_max",
         "offset_index",
         "open_files",
@@ -98,16 +99,17 @@ class Segment:
         self.offset_index = OffsetIndex(self.files, self.path(OFFSET_INDEX_SUFFIX), base_offset).on_disk()
         self.time_index = TimeIndex(self.files, self.path(TIME_INDEX_SUFFIX), base_offset).on_disk()
         self.transaction_index = TransactionIndex(self.files, self.path(TRANSACTION_INDEX_SUFFIX))
-        # The largest timestamp, with the last offset of its batch.
-        self.largest = NOT_KNOWN_YET
+        # The largest timestamp, with the last offset of its batch: of what is staged, and of what is written.
+        self._max_timestamp = self._kept_max_timestamp = NOT_KNOWN_YET
+        self._max_timestamp_offset = self._kept_max_timestamp_offset = int(base_offset)
         self.first_timestamp: int | None = None
         self._positions: dict[int, int] = {}
         self._staged: list[Bytes] = []
-        self._staged_rows: list[tuple[int, int, TimestampedOffset]] = []
+        # Index entries for staged batches: last offset, position, largest timestamp so far and its offset.
+        self._staged_rows: list[tuple[int, int, int, int]] = []
         self.staged_size = 0
         self._bytes_since_row = 0
         self._kept_bytes_since_row = 0
-        self._kept_max = NOT_KNOWN_YET
 
     @classmethod
     def create(
@@ -124,7 +126,7 @@ class Segment:
         segment.transaction_index.reset()
         segment._size = 0
         segment._indexes_checked = True
-        segment.largest = segment._kept_max = TimestampedOffset(NO_TIMESTAMP, base_offset)
+        segment._set_largest(NO_TIMESTAMP, base_offset)
         return segment
 
     def configure(self, config: LogConfig) -> None:
@@ -158,12 +160,15 @@ class Segment:
 
     def largest_timestamp(self) -> TimestampedOffset:
         """The largest timestamp of any batch; a sealed segment has it at the end of its time index."""
-        largest = self.largest
-        if largest is NOT_KNOWN_YET:
+        if self._max_timestamp == NOT_KNOWN_YET:
             if not self._indexes_checked:
                 self.check_indexes()
-            largest = self.largest = self.time_index.newest()
-        return largest
+            self._set_largest(*self.time_index.newest())
+        return TimestampedOffset(self._max_timestamp, Offset(self._max_timestamp_offset))
+
+    def _set_largest(self, timestamp: int, offset: int) -> None:
+        self._max_timestamp = self._kept_max_timestamp = timestamp
+        self._max_timestamp_offset = self._kept_max_timestamp_offset = offset
 
     def next_offset(self) -> Offset:
         """The offset after the last batch: from the last index entry, then a few headers further."""
@@ -178,20 +183,19 @@ class Segment:
 
     def prepare_to_append(self) -> None:
         """Learn of an existing segment what appending needs: its size, largest and first timestamp."""
-        size = self.size
-        self._kept_max = self.largest_timestamp()
-        if self.first_timestamp is None and size:
-            self.first_timestamp = next(walk(self.opened(), 0, size)).max_timestamp
+        self.largest_timestamp()
+        if self.first_timestamp is None and self.size:
+            self.first_timestamp = next(walk(self.opened(), 0, self.size)).max_timestamp
 
     def stage(self, view: Bytes, length: int, last_offset: int, max_timestamp: int) -> None:
         """Take a batch to be written with the next `write_staged`."""
         position = self.staged_size
-        largest = self.largest
-        if max_timestamp > largest[0]:
-            largest = self.largest = TimestampedOffset(max_timestamp, Offset(last_offset))
+        if max_timestamp > self._max_timestamp:
+            self._max_timestamp = max_timestamp
+            self._max_timestamp_offset = last_offset
         since = self._bytes_since_row
         if since > self._interval:
-            self._staged_rows.append((last_offset, position, largest))
+            self._staged_rows.append((last_offset, position, self._max_timestamp, self._max_timestamp_offset))
             since = 0
             if self.offset_index.count + len(self._staged_rows) >= self._rows_max:
                 self.full_at = 0
@@ -216,15 +220,15 @@ class Segment:
             raise
         self._size = self.staged_size
         self._staged = []
-        self._kept_max = self.largest
+        self._kept_max_timestamp = self._max_timestamp
+        self._kept_max_timestamp_offset = self._max_timestamp_offset
         self._kept_bytes_since_row = self._bytes_since_row
         if self._staged_rows:
             self._add_staged_rows()
 
     def _add_staged_rows(self) -> None:
-        for last_offset, position, largest in self._staged_rows:
-            self.offset_index.add(last_offset, position)
-            self.time_index.add(largest.timestamp, largest.offset)
+        for row in self._staged_rows:
+            self.add_row(*row)
         self._staged_rows = []
         if self.offset_index.unwritten >= UNWRITTEN_ROWS_MAX:
             # An index that is behind is rebuilt after a crash, so a full disk may wait until the segment is sealed.
@@ -236,7 +240,8 @@ class Segment:
         self._staged = []
         self._staged_rows = []
         self.staged_size = self.size
-        self.largest = self._kept_max
+        self._max_timestamp = self._kept_max_timestamp
+        self._max_timestamp_offset = self._kept_max_timestamp_offset
         self._bytes_since_row = self._kept_bytes_since_row
 
     def write_indexes(self) -> None:
@@ -302,18 +307,17 @@ class Segment:
             # Cut at an indexed batch, and remember where the reader will go on.
             self._remember(int.from_bytes(file.read(8, boundary), "big"), boundary)
             return FileSlice(file, start, boundary - start)
-        boundary = start
+        last: Landmark | None = None
         for landmark in walk(file, start, end):
             if landmark.end > start + max_bytes:
+                if last is None and at_least_one_batch:
+                    last = landmark
                 break
-            boundary = landmark.end
-            self._remember(landmark.last_offset + 1, boundary)
-        if boundary > start:
-            return FileSlice(file, start, boundary - start)
-        if not at_least_one_batch:
+            last = landmark
+        if last is None:
             return None
-        length = int.from_bytes(file.read(4, start + 8), "big") + LENGTH_OVERHEAD_BYTES
-        return FileSlice(file, start, length)
+        self._remember(last.last_offset + 1, last.end)
+        return FileSlice(file, start, last.end - start)
 
     # --- changing what is there ---------------------------------------------------------------------------------------
 
@@ -333,7 +337,7 @@ class Segment:
         for landmark in walk(self.opened(), self.offset_index.lookup(largest.offset), position):
             if landmark.max_timestamp > largest.timestamp:
                 largest = TimestampedOffset(landmark.max_timestamp, Offset(landmark.last_offset))
-        self.largest = self._kept_max = largest
+        self._set_largest(*largest)
         if position == 0:
             self.first_timestamp = None
 
@@ -343,16 +347,17 @@ class Segment:
         self.time_index.reset()
         self._positions.clear()
 
-    def add_row(self, last_offset: int, position: int, largest: TimestampedOffset) -> None:
+    def add_row(self, last_offset: int, position: int, timestamp: int, timestamp_offset: int) -> None:
+        """Add to both indexes: where a batch is, and the largest timestamp up to it with its offset."""
         self.offset_index.add(last_offset, position)
-        self.time_index.add(largest.timestamp, largest.offset)
+        self.time_index.add(timestamp, timestamp_offset)
 
     def end_rebuild(self, end: int, largest: TimestampedOffset) -> None:
         """Cut the file at `end` and complete the indexes."""
         if end < self.size:
             self.opened().truncate(end)
             self._size = self.staged_size = end
-        self.largest = self._kept_max = largest
+        self._set_largest(*largest)
         self._indexes_checked = True
         self.note_largest_timestamp()
         self.write_indexes()
@@ -374,7 +379,7 @@ class Segment:
             if landmark.max_timestamp > largest.timestamp:
                 largest = TimestampedOffset(landmark.max_timestamp, Offset(landmark.last_offset))
             if landmark.position - row_at > self._interval:
-                self.add_row(landmark.last_offset, landmark.position, largest)
+                self.add_row(landmark.last_offset, landmark.position, *largest)
                 row_at = landmark.position
         self.end_rebuild(self.size, largest)
 
