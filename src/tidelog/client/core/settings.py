@@ -1,0 +1,58 @@
+"""Requests about settings of topics and brokers, and what their answers mean. `client/admin.py` sends them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidelog.client.core.described import ConfigChange, ConfigEntry, ConfigSource, Resource, Synonym
+from tidelog.client.errors import Rejected, rejection
+from tidelog.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+from tidelog.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+
+
+def describe_configs(resource: Resource, documentation: bool) -> DescribeConfigsRequest:
+    return DescribeConfigsRequest(
+        [DescribeConfigsResource(resource.type, resource.name, None)],
+        include_synonyms=True,
+        include_documentation=documentation,
+    )
+
+
+def described_configs(answer: DescribeConfigsResponse) -> list[ConfigEntry] | Rejected:
+    (result,) = answer.results
+    return rejection(result.error_code, result.error_message) or [_entry(entry) for entry in result.configs]
+
+
+def alter_configs(
+    resource: Resource, changes: Mapping[str, tuple[ConfigChange, str | None]], validate_only: bool
+) -> IncrementalAlterConfigsRequest:
+    configs = [AlterableConfig(name, change, value) for name, (change, value) in changes.items()]
+    return IncrementalAlterConfigsRequest([AlterConfigsResource(resource.type, resource.name, configs)], validate_only)
+
+
+def _entry(answer: DescribeConfigsResourceResult) -> ConfigEntry:
+    return ConfigEntry(
+        answer.name,
+        answer.value,
+        _source(answer.config_source),
+        answer.read_only,
+        answer.is_sensitive,
+        tuple(Synonym(synonym.name, synonym.value, _source(synonym.source)) for synonym in answer.synonyms),
+        answer.documentation,
+    )
+
+
+def _source(number: int) -> ConfigSource:
+    try:
+        return ConfigSource(number)
+    except ValueError:
+        return ConfigSource.UNKNOWN

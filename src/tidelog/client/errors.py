@@ -1,0 +1,79 @@
+"""What goes wrong between a client and a cluster, as exceptions whose text is a sentence for people.
+
+Raised by the fronts of this package (connection, cluster, admin, producer, consumer); the pure core raises none of the
+network's.
+"""
+
+from __future__ import annotations
+
+from tidelog.model.errors import RETRIABLE, ErrorCode
+
+
+class ClientError(Exception):
+    """Anything a caller of this package has to expect. `retriable` says whether another try may succeed."""
+
+    retriable = False
+
+
+class BrokerUnreachable(ClientError):
+    """No connection, or one that broke."""
+
+    retriable = True
+
+
+class NoBrokerReachable(BrokerUnreachable):
+    """None of the bootstrap servers answers."""
+
+
+class RequestExpired(ClientError):
+    """No answer came in time."""
+
+    retriable = True
+
+
+class UnsupportedByBroker(ClientError):
+    """The broker does not serve this request in any version that we speak."""
+
+
+class Rejected(ClientError):
+    """A broker answered with an error code."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or SENTENCES.get(code) or code.name)
+        self.code = code
+        self.retriable = code in RETRIABLE
+
+
+SENTENCES = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "The offset is outside of what the partition holds.",
+    ErrorCode.MESSAGE_TOO_LARGE: "The record batch is larger than the topic allows (max.message.bytes).",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "The topic name is not valid.",
+    ErrorCode.LEADER_NOT_AVAILABLE: "The partition has no leader at the moment.",
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: "The broker does not hold this partition.",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Not authorized to access this topic.",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Not authorized to change the cluster.",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "The replication factor is below 1 or above the number of brokers.",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "Fewer replicas are in sync than min.insync.replicas asks for.",
+    ErrorCode.CORRUPT_MESSAGE: "The record batch arrived damaged.",
+    ErrorCode.REQUEST_TIMED_OUT: "The broker could not finish in time.",
+}
+
+
+def code_of(number: int) -> ErrorCode:
+    """The error code of a number in an answer; one that a newer broker knows and we do not is an unknown error."""
+    try:
+        return ErrorCode(number)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def check(number: int, message: str | None = None) -> None:
+    """Raise Rejected unless the number is that of success."""
+    if number:
+        raise Rejected(code_of(number), message)
+
+
+def rejection(number: int, message: str | None = None) -> Rejected | None:
+    """The rejection that a number in an answer means, if it means one."""
+    return Rejected(code_of(number), message) if number else None
