@@ -108,6 +108,8 @@ class Runtime(Generic[MachineT, RecordT]):
         self.role = Role.LEADING
         self.epoch = epoch
         self.end = self.committed_end = end
+        # Records that are not the machine's, such as the mark of a new leader, take offsets, too: tell it where it is.
+        self.machine.replay((), Offset(end - 1), epoch)
 
     def submit(
         self,

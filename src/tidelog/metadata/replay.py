@@ -61,14 +61,33 @@ class ImageDraft:
         # Inner mappings that belong to this draft alone and may be written in place.
         self._own_partitions: dict[TopicId, dict[PartitionIndex, PartitionRegistration]] = {}
         self._own_configs: dict[ConfigResource, dict[str, str]] = {}
+        # Records between a begin and an end that may yet be aborted (KIP-868); None outside of any.
+        self._held_back: list[Message] | None = None
 
     def apply(self, record: Message) -> None:
+        match record:
+            case wire.BeginTransactionRecord():
+                self._held_back = []
+            case wire.EndTransactionRecord():
+                whole, self._held_back = self._held_back or [], None
+                for held in whole:
+                    self._apply_now(held)
+            case wire.AbortTransactionRecord():
+                self._held_back = None
+            case _ if self._held_back is not None:
+                self._held_back.append(record)
+            case _:
+                self._apply_now(record)
+
+    def _apply_now(self, record: Message) -> None:
         step = STEPS.get(type(record))
         if step is None:
             raise InconsistentMetadataError(f"This version cannot read the metadata record {type(record).__name__}.")
         step(self, record)
 
     def finish(self, offset: Offset, epoch: LeaderEpoch) -> Delta:
+        if self._held_back is not None:
+            raise InconsistentMetadataError("A transaction of metadata records does not end within its batch.")
         before = self._before
         after = ClusterImage(
             brokers=self.brokers.finish(),

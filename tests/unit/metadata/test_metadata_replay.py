@@ -252,3 +252,13 @@ def test_a_broker_learns_what_to_stop_lead_and_follow() -> None:
     assert [change.partition for change in local.remove] == [PartitionIndex(1)]
     assert [change.partition for change in local.follow] == [PartitionIndex(2)]
     assert local.lead[0].topic_partition == (TopicName("orders"), 0)
+
+
+def test_records_between_begin_and_end_apply_and_those_before_an_abort_do_not() -> None:
+    begin, end, abort = wire.BeginTransactionRecord(), wire.EndTransactionRecord(), wire.AbortTransactionRecord()
+    level = wire.FeatureLevelRecord(name="metadata.version", feature_level=29)
+
+    assert image_of(begin, level, end).features == {"metadata.version": 29}
+    assert image_of(begin, level, abort).features == {}
+    with pytest.raises(InconsistentMetadataError):
+        image_of(begin, level)

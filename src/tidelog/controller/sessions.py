@@ -1,0 +1,61 @@
+"""When the controller last heard of each broker. Times only, passed in: not replicated, lost with the leadership.
+
+A new controller hears of nobody yet, so it gives every broker a full session from the moment it first looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tidelog.model.ids import NO_OFFSET, NodeId, Offset
+
+
+@dataclass(slots=True)
+class Session:
+    """One broker's last sign of life."""
+
+    epoch: int
+    heard_ms: int
+    # The last metadata record it has applied.
+    metadata_offset: Offset = NO_OFFSET
+    # Everyone must have seen this record before a broker that shuts down may go.
+    shutdown_offset: Offset = NO_OFFSET
+
+
+class Sessions:
+    """The sessions of all brokers, by id."""
+
+    def __init__(self, timeout_ms: int) -> None:
+        self.timeout_ms = timeout_ms
+        self._sessions: dict[NodeId, Session] = {}
+
+    def touch(self, broker: NodeId, epoch: int, now_ms: int) -> Session:
+        """A sign of life; with another epoch it begins a new session."""
+        session = self._sessions.get(broker)
+        if session is None or session.epoch != epoch:
+            session = self._sessions[broker] = Session(epoch, now_ms)
+        session.heard_ms = now_ms
+        return session
+
+    def valid(self, broker: NodeId, epoch: int, now_ms: int) -> bool:
+        session = self._sessions.get(broker)
+        return session is not None and session.epoch == epoch and now_ms - session.heard_ms < self.timeout_ms
+
+    def expired(self, brokers: Iterable[tuple[NodeId, int]], now_ms: int) -> list[NodeId]:
+        """Those of the brokers, each with its epoch, that were silent for too long."""
+        silent = []
+        for broker, epoch in brokers:
+            session = self._sessions.get(broker)
+            if session is None or session.epoch != epoch:
+                self.touch(broker, epoch, now_ms)
+            elif now_ms - session.heard_ms >= self.timeout_ms:
+                silent.append(broker)
+        return silent
+
+    def all_have_seen(self, offset: Offset, brokers: Iterable[NodeId]) -> bool:
+        """Whether each of the brokers has applied the metadata record at an offset."""
+        return all(broker in self._sessions and self._sessions[broker].metadata_offset >= offset for broker in brokers)
+
+    def forget(self, broker: NodeId) -> None:
+        self._sessions.pop(broker, None)
