@@ -1,0 +1,22 @@
+"""Which `kafka-*` commands there are, and in which module each is. Imported at every start: holds names alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Module names within tidelog.cli.kafka; each has `main(arguments) -> int`.
+KAFKA_COMMANDS: Final = {
+    "kafka-broker-api-versions": "broker_api_versions",
+    "kafka-cluster": "cluster",
+    "kafka-configs": "configs",
+    "kafka-console-consumer": "console_consumer",
+    "kafka-console-producer": "console_producer",
+    "kafka-delete-records": "delete_records",
+    "kafka-dump-log": "dump_log",
+    "kafka-get-offsets": "get_offsets",
+    "kafka-log-dirs": "log_dirs",
+    "kafka-server-start": "server_start",
+    "kafka-server-stop": "server_stop",
+    "kafka-storage": "storage",
+    "kafka-topics": "topics",
+}

@@ -1,0 +1,148 @@
+"""`tidelog up`, `server-start` and `server-stop`: the broker as a process, in this terminal or behind it.
+
+Builds the properties that `broker/process.py` runs with; what they mean is decided there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from tidelog.cli.options import KeyValue
+from tidelog.cli.output import say
+
+if TYPE_CHECKING:
+    from tidelog.broker.assembly import BrokerNode
+
+DEFAULT_DATA: Final = "tidelog-data"
+DEFAULT_PORT: Final = 9092
+METRICS_PORT: Final = "tidelog.metrics.port"
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+
+@click.command()
+@click.option(
+    "--data", type=click.Path(file_okay=False), default=DEFAULT_DATA, show_default=True, help="Where logs are kept."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0 for any free one."
+)
+@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics on this port.")
+@click.option(
+    "-c", "--config", "configs", type=KeyValue(), multiple=True, help="Any of Kafka's properties; may be repeated."
+)
+@click.option("--log-level", type=click.Choice(LOG_LEVELS), default="warning", show_default=True)
+def up(
+    data: str,
+    host: str,
+    port: int,
+    metrics_port: int | None,
+    configs: tuple[tuple[str, str], ...],
+    log_level: str,
+) -> int:
+    """Start a broker here and now. Ctrl-C stops it."""
+    from tidelog.broker.process import run_broker
+
+    properties = broker_properties(data, host, port, metrics_port, dict(configs))
+    code = run_broker(properties, lambda node: _show_panel(node, host, data), log_level=log_level)
+    if code == 0:
+        say("Stopped.")
+    return code
+
+
+@click.command("server-start", context_settings={"ignore_unknown_options": False})
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.option("--daemon", "-daemon", is_flag=True, help="Start in the background and return when it answers.")
+@click.option(
+    "--override", "overrides", type=KeyValue(), multiple=True, help="key=value instead of the file's; may be repeated."
+)
+@click.option("--log-level", type=click.Choice(LOG_LEVELS), default="info", show_default=True)
+@click.option("--log-json", is_flag=True, help="Log JSON lines.")
+def server_start(
+    file: str, daemon: bool, overrides: tuple[tuple[str, str], ...], log_level: str, log_json: bool
+) -> int:
+    """Start a broker with a server.properties FILE, in Kafka's own property names."""
+    return start_server(file, dict(overrides), daemon=daemon, log_level=log_level, log_as_json=log_json)
+
+
+@click.command("server-stop")
+@click.option("--node-id", type=int, help="Only the broker with this node.id.")
+def server_stop(node_id: int | None) -> int:
+    """Stop the brokers that server-start started."""
+    return stop_servers(node_id)
+
+
+def broker_properties(
+    data: str, host: str, port: int, metrics_port: int | None, configs: Mapping[str, str]
+) -> dict[str, str]:
+    """The properties of a broker that listens in one place; `configs` has the last word."""
+    properties = {
+        "log.dirs": str(Path(data).resolve()),
+        "listeners": f"PLAINTEXT://{host}:{port}",
+    }
+    if metrics_port is not None:
+        properties[METRICS_PORT] = str(metrics_port)
+    return {**properties, **configs}
+
+
+def start_server(
+    file: str, overrides: Mapping[str, str], *, daemon: bool, log_level: str = "info", log_as_json: bool = False
+) -> int:
+    """Run a broker from a file, in this process or in the background; the exit code."""
+    from tidelog.cli.running import announce, start_in_background
+    from tidelog.model.properties import read_properties
+
+    path = Path(file)
+    # Java reads these files as Latin-1; everything outside of ASCII is meant to be escaped.
+    properties = {**read_properties(path.read_text(encoding="latin-1")), **overrides}
+    if daemon:
+        return start_in_background(path, properties, overrides)
+    from tidelog.broker.process import run_broker
+
+    with announce(properties) as announced:
+        return run_broker(
+            properties,
+            lambda node: announced.ready(node.port),
+            log_level=log_level,
+            log_as_json=log_as_json,
+        )
+
+
+def stop_servers(node_id: int | None) -> int:
+    """Stop announced brokers and wait for them; the exit code."""
+    from tidelog.cli.running import announced_servers, stop
+
+    servers = [server for server in announced_servers() if node_id is None or server.node_id == node_id]
+    if not servers:
+        print("No kafka server to stop")
+        return 1
+    stopped = [stop(server) for server in servers]
+    return 0 if all(stopped) else 1
+
+
+def _show_panel(node: BrokerNode, host: str, data: str) -> None:
+    address = f"{'127.0.0.1' if host == '0.0.0.0' else host}:{node.port}"
+    lines = {
+        "connect to": address,
+        "data": str(Path(data).resolve()),
+        "metrics": node.metrics_url or "off (--metrics-port PORT)",
+        "try": f"tidelog topics create hello -b {address}",
+        "stop": "Ctrl-C",
+    }
+    if not sys.stderr.isatty():
+        say("  ".join(f"{name}: {value}" for name, value in lines.items()))
+        return
+    from rich.console import Console
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    for name, value in lines.items():
+        table.add_row(Text(name, style="dim"), Text(value, style="bold" if name == "connect to" else ""))
+    Console(stderr=True).print(Panel(table, title="Tidelog is up", border_style="green", expand=False))
