@@ -21,6 +21,7 @@ from tidelog.model.ids import NodeId, Offset, PartitionIndex, TopicId, TopicName
 RECOVERY_POINT_FILE: Final = "recovery-point-offset-checkpoint"
 HIGH_WATERMARK_FILE: Final = "replication-offset-checkpoint"
 LOG_START_FILE: Final = "log-start-offset-checkpoint"
+CLEANER_OFFSET_FILE: Final = "cleaner-offset-checkpoint"
 META_PROPERTIES_FILE: Final = "meta.properties"
 PARTITION_METADATA_FILE: Final = "partition.metadata"
 TEMPORARY_SUFFIX: Final = ".tmp"

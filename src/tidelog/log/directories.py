@@ -1,50 +1,25 @@
-"""The log directories of a broker: which partitions they hold, their checkpoints, their clean or unclean stop.
+"""All log directories of a broker: each is loaded in a thread of its own, and one that fails goes offline alone.
 
-Built by the broker at start. Each directory is loaded in a thread of its own; one that fails goes offline with its
-reason while the others go on. Partitions are found, created, deleted and closed here; what happens inside one is
-`log/partition.py`.
+Built by the broker at start. Partitions are found, created, truncated, deleted and closed here; what happens inside one
+is `log/partition.py`, what happens in one directory `log/directory.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from tidelog.env.clock import Clock
-from tidelog.env.files import File, Files
-from tidelog.log.checkpoints import (
-    HIGH_WATERMARK_FILE,
-    LOG_START_FILE,
-    RECOVERY_POINT_FILE,
-    DirectoryOwner,
-    read_offsets,
-    read_owner,
-    replace_file,
-    write_offsets,
-    write_owner,
-)
+from tidelog.env.files import Files
+from tidelog.log.checkpoints import DirectoryOwner, write_owner
 from tidelog.log.config import LogConfig
+from tidelog.log.directory import ConfigOf, LogDirectory
 from tidelog.log.errors import CorruptLog, LogFailed
-from tidelog.log.open_files import OPEN_FILES_MAX, OpenFiles
+from tidelog.log.open_files import OPEN_FILES_MAX
 from tidelog.log.partition import PartitionLog
-from tidelog.log.recovery import create_log, open_log
-from tidelog.model.ids import NodeId, Offset, PartitionIndex, TopicId, TopicName, TopicPartition
-
-CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
-CLEANER_OFFSET_FILE: Final = "cleaner-offset-checkpoint"
-LOCK_FILE: Final = ".lock"
-DELETE_SUFFIX: Final = "-delete"
-METADATA_TOPIC: Final = "__cluster_metadata"
-FILE_NAME_CHARACTERS_MAX: Final = 255
-
-_CLEAN_SHUTDOWN: Final = b'{"version":0,"brokerEpoch":-1}'
-_PARTITION_FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
-
-ConfigOf = Callable[[TopicPartition], LogConfig]
+from tidelog.model.ids import NodeId, Offset, TopicId, TopicPartition
 
 
 class WrongOwner(Exception):
@@ -53,147 +28,6 @@ class WrongOwner(Exception):
 
 class DirectoryInUse(Exception):
     """A directory that another broker works in."""
-
-
-def partition_of(folder: str) -> TopicPartition | None:
-    """The partition whose folder this is; None for any other folder, such as one that is being deleted."""
-    match = _PARTITION_FOLDER.fullmatch(folder)
-    if match is None:
-        return None
-    return TopicPartition(TopicName(match[1]), PartitionIndex(int(match[2])))
-
-
-def delete_folder_name(partition: TopicPartition, unique: UUID) -> str:
-    """What a partition's folder is called while its files wait to be removed; long topic names are cut."""
-    suffix = f"-{partition.partition}.{unique.hex}{DELETE_SUFFIX}"
-    return partition.topic[: FILE_NAME_CHARACTERS_MAX - len(suffix)] + suffix
-
-
-class LogDirectory:
-    """One directory with the partitions in it."""
-
-    __slots__ = ("_lock", "broken", "clock", "failure", "files", "logs", "open_files", "owner", "path", "was_clean")
-
-    def __init__(self, path: str, files: Files, clock: Clock, open_files_max: int) -> None:
-        self.path = path
-        self.files = files
-        self.clock = clock
-        self.open_files = OpenFiles(files, open_files_max)
-        self.logs: dict[TopicPartition, PartitionLog] = {}
-        # Partitions that could not be opened although the disk works, and why.
-        self.broken: dict[TopicPartition, CorruptLog] = {}
-        self.owner: DirectoryOwner | None = None
-        self.was_clean = False
-        # Why the directory is offline, if it is.
-        self.failure: Exception | None = None
-        self._lock: File | None = None
-
-    @property
-    def is_online(self) -> bool:
-        return self.failure is None
-
-    def load(self, config_of: ConfigOf, high_watermarks: dict[TopicPartition, Offset]) -> None:
-        """Open every partition in the directory. Raises OSError or CorruptLog when the directory itself is unusable."""
-        files, path = self.files, self.path
-        files.make_directory(path)
-        self._lock = files.lock(f"{path}/{LOCK_FILE}")
-        self.owner = read_owner(files, path)
-        self.was_clean = files.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}")
-        if self.was_clean:
-            # Before anything changes: were it found after a crash, a torn log would be trusted.
-            files.remove(f"{path}/{CLEAN_SHUTDOWN_FILE}")
-            files.sync_directory(path)
-        recovery_points = self._checkpoint(RECOVERY_POINT_FILE)
-        starts = self._checkpoint(LOG_START_FILE)
-        compacted = self._checkpoint(CLEANER_OFFSET_FILE)
-        high_watermarks.update(self._checkpoint(HIGH_WATERMARK_FILE))
-        for entry in sorted(files.list(path)):
-            partition = partition_of(entry.name)
-            if not entry.is_directory or (partition is not None and partition.topic == METADATA_TOPIC):
-                continue
-            if partition is None:
-                if entry.name.endswith(DELETE_SUFFIX):
-                    self._remove_folder(f"{path}/{entry.name}")
-                continue
-            try:
-                self.logs[partition] = open_log(
-                    partition,
-                    f"{path}/{entry.name}",
-                    self.open_files,
-                    self.clock,
-                    config_of(partition),
-                    clean=self.was_clean,
-                    recovery_point=recovery_points.get(partition, Offset(0)),
-                    start_offset=starts.get(partition, Offset(0)),
-                    compacted_up_to=compacted.get(partition, Offset(0)),
-                )
-            except CorruptLog as error:
-                self.broken[partition] = error
-
-    def _checkpoint(self, name: str) -> dict[TopicPartition, Offset]:
-        try:
-            return read_offsets(self.files, self.path, name)
-        except CorruptLog:
-            # Nothing of it can be trusted; without it more is checked, and nothing is lost.
-            self.was_clean = False
-            return {}
-
-    def create(self, partition: TopicPartition, config: LogConfig, topic_id: TopicId | None) -> PartitionLog:
-        """Make the folder of a new partition. Raises OSError."""
-        log = create_log(partition, f"{self.path}/{partition}", self.open_files, self.clock, config, topic_id=topic_id)
-        self.logs[partition] = log
-        return log
-
-    def delete(self, partition: TopicPartition) -> str:
-        """Rename the folder of a partition, so that it is gone at once; returns the new path. Raises OSError."""
-        log = self.logs.pop(partition)
-        doomed = f"{self.path}/{delete_folder_name(partition, uuid4())}"
-        self.files.rename(log.directory, doomed)
-        self.files.sync_directory(self.path)
-        log.release_files()
-        return doomed
-
-    def remove_folder(self, path: str) -> None:
-        """Remove a folder that `delete` renamed. Raises OSError."""
-        self._remove_folder(path)
-
-    def _remove_folder(self, path: str) -> None:
-        for entry in self.files.list(path):
-            with contextlib.suppress(FileNotFoundError):
-                self.files.remove(f"{path}/{entry.name}")
-        self.files.remove_directory(path)
-
-    def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
-        """Write down how far each partition is flushed, replicated and where it starts. Raises OSError."""
-        logs = self.logs
-        write_offsets(self.files, self.path, RECOVERY_POINT_FILE, {tp: log.recovery_point for tp, log in logs.items()})
-        starts = {
-            partition: log.start_offset
-            for partition, log in logs.items()
-            if log.start_offset > log.segments[0].base_offset
-        }
-        write_offsets(self.files, self.path, LOG_START_FILE, starts)
-        here = {partition: offset for partition, offset in high_watermarks.items() if partition in logs}
-        write_offsets(self.files, self.path, HIGH_WATERMARK_FILE, here)
-
-    def close(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
-        """Close every partition and say that the stop was clean. Raises OSError or LogFailed; then it was not."""
-        try:
-            if self.is_online:
-                for log in self.logs.values():
-                    log.close()
-                self.checkpoint(high_watermarks)
-                replace_file(self.files, self.path, CLEAN_SHUTDOWN_FILE, _CLEAN_SHUTDOWN)
-        finally:
-            self.abandon()
-
-    def abandon(self) -> None:
-        """Let go of files and lock without writing anything."""
-        for log in self.logs.values():
-            log.release_files()
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
 
 
 class LogDirectories:
@@ -211,6 +45,17 @@ class LogDirectories:
         # As of the last checkpoint, until the broker knows better.
         self.high_watermarks: dict[TopicPartition, Offset] = {}
         self._doomed: list[tuple[int, LogDirectory, str]] = []
+
+    def lock(self) -> None:
+        """Take the directories before anything in them is touched; `load` does, too. Raises DirectoryInUse."""
+        for directory in self.online():
+            try:
+                directory.lock()
+            except BlockingIOError as error:
+                self.abandon()
+                raise DirectoryInUse(f"{directory.path} is in use by another broker") from error
+            except OSError as error:
+                self.take_offline(directory, error)
 
     def load(self, config_of: ConfigOf) -> None:
         """Open all partitions of all directories; a directory that cannot be used is offline afterwards.
@@ -236,7 +81,7 @@ class LogDirectories:
                     self.high_watermarks.update(offsets)
 
     def claim(self, cluster_id: str, node_id: NodeId) -> None:
-        """Mark new directories as this node's. Raises WrongOwner for another's; one that cannot be written goes offline."""
+        """Mark new directories as this node's. Raises WrongOwner for another's; an unwritable one goes offline."""
         for directory in self.online():
             owner = directory.owner
             if owner is None:
@@ -296,6 +141,23 @@ class LogDirectories:
             raise LogFailed(f"cannot delete {partition} in {directory.path}", error) from error
         self.high_watermarks.pop(partition, None)
         self._doomed.append((self._clock.now_ms() + delay, directory, doomed))
+
+    def truncate(self, offsets: Mapping[TopicPartition, Offset]) -> None:
+        """Drop in each partition what is at its offset and after it, durably. Raises LogFailed; may run in a thread."""
+        for directory in self.online():
+            logs = [(log, offsets[partition]) for partition, log in directory.logs.items() if partition in offsets]
+            if not logs:
+                continue
+            try:
+                # First the recovery point: were it behind the cut after a crash, what is written next would be trusted.
+                for log, offset in logs:
+                    log.lower_recovery_point(offset)
+                directory.checkpoint(self.high_watermarks)
+                for log, offset in logs:
+                    log.truncate_to(offset)
+            except (OSError, LogFailed) as error:
+                self.take_offline(directory, error)
+                raise error if isinstance(error, LogFailed) else LogFailed("cannot truncate", error) from error
 
     def reap(self, now_ms: int) -> None:
         """Remove files and folders that were renamed long enough ago. May run in a thread."""

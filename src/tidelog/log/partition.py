@@ -7,7 +7,6 @@ file and never copies. Only `flush` may run in another thread. Opening an existi
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -23,6 +22,7 @@ from tidelog.log.open_files import OpenFiles
 from tidelog.log.producer_snapshots import ProducerSnapshots
 from tidelog.log.producers import Producers
 from tidelog.log.segment import Segment
+from tidelog.log.segments import Segments
 from tidelog.log.time_index import TimestampedOffset
 from tidelog.log.transaction_index import AbortedTransaction
 from tidelog.model.errors import ErrorCode, ProtocolError
@@ -57,8 +57,6 @@ class PartitionLog:
 
     __slots__ = (
         "_active",
-        "_bases",
-        "_doomed",
         "_epochs_before",
         "_failure",
         "_flush_lock",
@@ -97,9 +95,8 @@ class PartitionLog:
         self.open_files = open_files
         self.clock = clock
         self.config = config
-        self._segments = state.segments
-        self._bases = [segment.base_offset for segment in state.segments]
-        self._active = state.segments[-1]
+        self._segments = Segments(state.segments, directory, open_files, clock)
+        self._active = self._segments.active
         self.start_offset = state.start_offset
         self.end_offset = self._next_offset = state.end_offset
         # Everything below it is on the disk for certain.
@@ -113,7 +110,6 @@ class PartitionLog:
         self._epochs_before: LeaderEpochs | None = None
         # A batch with a later timestamp may start a new segment.
         self._roll_timestamp = _ASK_EVERY_TIME
-        self._doomed: list[tuple[int, str]] = []
         self._failure: LogFailed | None = None
         self._new_names = True  # Files were created or renamed and the directory is not synced since.
         self._truncations = 0
@@ -271,27 +267,20 @@ class PartitionLog:
         sealed.note_largest_timestamp()
         sealed.write_indexes()
         self.snapshots.take(base, self.producers)
-        segment = Segment.create(self.open_files, self.directory, base, self.config, self.clock.now_ms())
+        segment = self._add_segment(base)
         sealed.seal()
-        self._append_segment(segment)
         return segment
 
     def _replace_empty(self, base: Offset) -> Segment:
         """An empty segment cannot take an offset too far from its base: one with the right base takes its place."""
-        empty = self._segments.pop()
-        self._bases.pop()
-        self._doom(empty.rename_to_deleted())
-        empty.close()
-        segment = Segment.create(self.open_files, self.directory, base, self.config, self.clock.now_ms())
-        self._append_segment(segment)
-        return segment
+        self._segments.remove_from(len(self._segments) - 1, self.config.file_delete_delay_ms)
+        return self._add_segment(base)
 
-    def _append_segment(self, segment: Segment) -> None:
-        self._segments.append(segment)
-        self._bases.append(segment.base_offset)
-        self._active = segment
+    def _add_segment(self, base: Offset) -> Segment:
+        self._active = self._segments.add(base, self.config)
         self._new_names = True
         self._roll_timestamp = _ASK_EVERY_TIME
+        return self._active
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -312,9 +301,9 @@ class PartitionLog:
         return self._read_sealed(offset, max_bytes, up_to, at_least_one_batch)
 
     def _read_sealed(self, offset: Offset, max_bytes: int, up_to: Offset, at_least_one_batch: bool) -> FileSlice | None:
-        for number in self.segment_numbers_from(offset):
+        for number in self._segments.numbers_from(offset):
             segment = self._segments[number]
-            following = self._bases[number + 1] if segment is not self._active else self.end_offset
+            following = self.end_offset if segment is self._active else self._segments[number + 1].base_offset
             end = segment.size if following <= up_to else segment.position_of(up_to)
             found = segment.read(offset, max_bytes, end, min(following, up_to), at_least_one_batch)
             if found is not None or following >= up_to or segment.position_of(offset) < end:
@@ -322,14 +311,10 @@ class PartitionLog:
             # The rest of this segment was compacted away: go on with the next one.
         return None
 
-    def segment_numbers_from(self, offset: Offset) -> range:
-        """Numbers of the segments that may hold `offset` or what comes after it."""
-        return range(max(bisect_right(self._bases, offset) - 1, 0), len(self._segments))
-
     @property
     def segments(self) -> list[Segment]:
         """All segments, oldest first; the last one is the active one."""
-        return list(self._segments)
+        return self._segments.copy()
 
     @property
     def active_segment(self) -> Segment:
@@ -337,15 +322,15 @@ class PartitionLog:
 
     @property
     def size_bytes(self) -> int:
-        return sum(segment.size for segment in self._segments)
+        return self._segments.size_bytes
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         """The first record that is not earlier than `timestamp`."""
-        return time_lookup.first_not_before(self._segments, timestamp, self.start_offset)
+        return time_lookup.first_not_before(self._segments.copy(), timestamp, self.start_offset)
 
     def max_timestamp_offset(self) -> TimestampedOffset | None:
         """The record with the largest timestamp."""
-        return time_lookup.largest(self._segments, self.start_offset)
+        return time_lookup.largest(self._segments.copy(), self.start_offset)
 
     def end_offset_for_epoch(self, epoch: LeaderEpoch) -> EpochEnd:
         """Where a leader epoch ended in this log (KIP-101)."""
@@ -362,7 +347,7 @@ class PartitionLog:
     def aborted_transactions(self, start: Offset, up_to: Offset) -> list[AbortedTransaction]:
         """The aborted transactions with records in [start, up_to)."""
         found: list[AbortedTransaction] = []
-        for number in self.segment_numbers_from(start):
+        for number in self._segments.numbers_from(start):
             more, complete = self._segments[number].transaction_index.overlapping(start, up_to)
             found += more
             if complete:
@@ -392,7 +377,7 @@ class PartitionLog:
         self._raise_if_failed()
         truncations = self._truncations
         end = self.end_offset
-        segments = list(self._segments)
+        segments = self._segments.copy()
         names, self._new_names = self._new_names, False
         try:
             for segment, following in zip(segments, [*segments[1:], None], strict=True):
@@ -408,9 +393,10 @@ class PartitionLog:
             raise failure from error
         with self._flush_lock:
             if truncations == self._truncations:
-                if self._active is not segments[-1]:
+                next_base = self._segments.base_after(segments[-1].base_offset)
+                if next_base is not None:
                     # The last one was sealed meanwhile and its indexes are not synced: it still counts as unflushed.
-                    end = min(end, Offset(self._bases[len(segments)] - 1))
+                    end = min(end, Offset(next_base - 1))
                 self.recovery_point = max(self.recovery_point, end)
                 self.flushed_ms = self.clock.now_ms()
         return end
@@ -445,8 +431,7 @@ class PartitionLog:
 
     def release_files(self) -> None:
         """Let go of open files without writing anything."""
-        for segment in self._segments:
-            segment.close()
+        self._segments.close()
 
     @property
     def failure(self) -> LogFailed | None:
@@ -462,7 +447,10 @@ class PartitionLog:
     # --- cutting ------------------------------------------------------------------------------------------------------
 
     def truncate_to(self, offset: Offset) -> None:
-        """Drop the batch that holds `offset` and everything after it. Raises LogFailed."""
+        """Drop the batch that holds `offset` and everything after it, durably. Raises LogFailed.
+
+        The recovery point on disk must not be after `offset` when this is called: use `LogDirectories.truncate`.
+        """
         if offset >= self.end_offset:
             return
         if offset <= self.start_offset:
@@ -470,14 +458,10 @@ class PartitionLog:
             return
         self._begin_truncation(offset)
         try:
-            keep = bisect_right(self._bases, offset)
-            removed = self._segments[keep:]
-            del self._segments[keep:], self._bases[keep:]
-            # The newest goes first: a crash in between leaves a log without a hole.
-            for segment in reversed(removed):
-                self._doom(segment.rename_to_deleted())
-                segment.close()
-            self._active = self._segments[-1]
+            keep = self._segments.numbers_from(offset).start + 1
+            if self._segments.remove_from(keep, self.config.file_delete_delay_ms):
+                self.open_files.files.sync_directory(self.directory)
+            self._active = self._segments.active
             self._active.truncate_to(offset)
             self.end_offset = self._next_offset = self._active.next_offset()
             self.epochs.truncate_from_end(self.end_offset)
@@ -490,14 +474,9 @@ class PartitionLog:
         """Drop everything; the next record gets `offset`. Raises LogFailed."""
         self._begin_truncation(offset)
         try:
-            for segment in reversed(self._segments):
-                self._doom(segment.rename_to_deleted())
-                segment.close()
-            self._segments.clear()
-            self._bases.clear()
-            self._append_segment(
-                Segment.create(self.open_files, self.directory, offset, self.config, self.clock.now_ms())
-            )
+            self._segments.remove_from(0, self.config.file_delete_delay_ms)
+            self.open_files.files.sync_directory(self.directory)
+            self._add_segment(offset)
             self.start_offset = self.end_offset = self._next_offset = offset
             self.epochs.clear()
             for known in self.snapshots.offsets:
@@ -507,12 +486,16 @@ class PartitionLog:
             self._failure = LogFailed(f"cannot truncate {self.partition}", error)
             raise self._failure from error
 
-    def _begin_truncation(self, offset: Offset) -> None:
-        self.write_staged()
-        self._raise_if_failed()
+    def lower_recovery_point(self, offset: Offset) -> None:
+        """Say that what is at `offset` and after it may not be on the disk; a flush under way does not change that."""
         with self._flush_lock:
             self._truncations += 1
             self.recovery_point = min(self.recovery_point, offset)
+
+    def _begin_truncation(self, offset: Offset) -> None:
+        self.write_staged()
+        self._raise_if_failed()
+        self.lower_recovery_point(offset)
         self._new_names = True
         self._roll_timestamp = _ASK_EVERY_TIME
 
@@ -520,7 +503,7 @@ class PartitionLog:
         from tidelog.log.recovery import load_producers
 
         self.snapshots.remove_after(self.end_offset)
-        self.producers = load_producers(self._segments, self.snapshots, self.start_offset, self.end_offset)
+        self.producers = load_producers(self._segments.copy(), self.snapshots, self.start_offset, self.end_offset)
 
     def advance_start_offset(self, offset: Offset) -> None:
         """Records before `offset` are gone for readers; their segments go with the next `delete_old_segments`."""
@@ -533,7 +516,7 @@ class PartitionLog:
     def delete_old_segments(self, now_ms: int, high_watermark: Offset) -> int:
         """Delete whole segments that retention or the start offset lets go, oldest first; returns how many."""
         self._raise_if_failed()
-        count = retention.deletable_count(self._segments, self.config, now_ms, self.start_offset, high_watermark)
+        count = retention.deletable_count(self._segments.copy(), self.config, now_ms, self.start_offset, high_watermark)
         if count == len(self._segments):
             if self.end_offset > high_watermark or not self._active.size:
                 count -= 1
@@ -542,30 +525,21 @@ class PartitionLog:
         if not count:
             return 0
         try:
-            self._delete_first(count, now_ms)
+            self._delete_first(count)
         except OSError as error:
             raise LogFailed(f"cannot delete old segments of {self.partition}", error) from error
         return count
 
-    def _delete_first(self, count: int, now_ms: int) -> None:
+    def _delete_first(self, count: int) -> None:
+        delay_ms = self.config.file_delete_delay_ms
         for _ in range(count):
-            segment = self._segments.pop(0)
-            self._bases.pop(0)
-            self.advance_start_offset(Offset(self._bases[0]))
-            self._doom(segment.rename_to_deleted() + self.snapshots.rename_to_deleted(segment.base_offset))
-            segment.close()
-
-    def _doom(self, paths: list[str]) -> None:
-        due = self.clock.now_ms() + self.config.file_delete_delay_ms
-        self._doomed += [(due, path) for path in paths]
+            removed = self._segments.remove_first(delay_ms)
+            self._segments.remove_later(self.snapshots.rename_to_deleted(removed.base_offset), delay_ms)
+            self.advance_start_offset(self._segments[0].base_offset)
 
     def reap(self, now_ms: int) -> int:
-        """Remove files that were renamed long enough ago; returns how many."""
-        due = [path for deadline, path in self._doomed if deadline <= now_ms]
-        self._doomed = [doomed for doomed in self._doomed if doomed[0] > now_ms]
-        for path in due:
-            self.open_files.files.remove(path)
-        return len(due)
+        """Remove files that were renamed long enough ago; returns how many. Raises OSError."""
+        return self._segments.reap(now_ms)
 
     # --- settings -----------------------------------------------------------------------------------------------------
 

@@ -179,8 +179,11 @@ def _may_follow(offset: int, expected: int, gaps_below: int) -> bool:
 
 def _remove_from(segments: list[Segment], number: int) -> None:
     # The newest goes first: a crash in between leaves a log without a hole.
-    for segment in reversed(segments[number:]):
+    removed = segments[number:]
+    for segment in reversed(removed):
         segment.remove_files()
+    if removed:
+        removed[0].files.sync_directory(removed[0].directory)
     del segments[number:]
 
 
@@ -191,6 +194,7 @@ def _recover_segment(segment: Segment, gaps_below: Offset, interval: int, epochs
     """
     size = segment.size
     segment.begin_rebuild()
+    segment.transaction_index.reset()
     largest = TimestampedOffset(NO_TIMESTAMP, segment.base_offset)
     end = row_at = 0
     following = segment.base_offset

@@ -215,7 +215,7 @@ class Segment:
             # A part may have been written. It must not be taken for a batch, not even after a restart.
             self.torn = True
             with contextlib.suppress(OSError):
-                self.opened().truncate(size)
+                self._cut(size)
                 self.torn = False
             raise
         self._size = self.staged_size
@@ -225,6 +225,13 @@ class Segment:
         self._kept_bytes_since_row = self._bytes_since_row
         if self._staged_rows:
             self._add_staged_rows()
+
+    def _cut(self, size: int) -> None:
+        """Shorten the file, durably: after a crash no old batch may follow the new ones that are written here next."""
+        file = self.opened()
+        file.truncate(size)
+        file.sync()
+        self._size = self.staged_size = size
 
     def _add_staged_rows(self) -> None:
         for row in self._staged_rows:
@@ -327,8 +334,7 @@ class Segment:
         position = self.position_of(offset)
         self._positions.clear()
         if position < self.size:
-            self.opened().truncate(position)
-            self._size = self.staged_size = position
+            self._cut(position)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)
@@ -355,8 +361,7 @@ class Segment:
     def end_rebuild(self, end: int, largest: TimestampedOffset) -> None:
         """Cut the file at `end` and complete the indexes."""
         if end < self.size:
-            self.opened().truncate(end)
-            self._size = self.staged_size = end
+            self._cut(end)
         self._set_largest(*largest)
         self._indexes_checked = True
         self.note_largest_timestamp()

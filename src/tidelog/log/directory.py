@@ -1,0 +1,191 @@
+"""One log directory of a broker: the partitions in it, its checkpoints, its lock, its clean or unclean stop.
+
+`log/directories.py` keeps several of them. What the disk refuses is raised here as OSError and judged there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+from uuid import UUID, uuid4
+
+from tidelog.env.clock import Clock
+from tidelog.env.files import File, Files
+from tidelog.log.checkpoints import (
+    CLEANER_OFFSET_FILE,
+    HIGH_WATERMARK_FILE,
+    LOG_START_FILE,
+    RECOVERY_POINT_FILE,
+    DirectoryOwner,
+    read_offsets,
+    read_owner,
+    replace_file,
+    write_offsets,
+)
+from tidelog.log.config import LogConfig
+from tidelog.log.errors import CorruptLog
+from tidelog.log.open_files import OpenFiles
+from tidelog.log.partition import PartitionLog
+from tidelog.log.recovery import create_log, open_log
+from tidelog.model.ids import Offset, PartitionIndex, TopicId, TopicName, TopicPartition
+
+CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
+LOCK_FILE: Final = ".lock"
+DELETE_SUFFIX: Final = "-delete"
+METADATA_TOPIC: Final = "__cluster_metadata"
+FILE_NAME_CHARACTERS_MAX: Final = 255
+
+_CLEAN_SHUTDOWN: Final = b'{"version":0,"brokerEpoch":-1}'
+_PARTITION_FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
+
+ConfigOf = Callable[[TopicPartition], LogConfig]
+
+
+def partition_of(folder: str) -> TopicPartition | None:
+    """The partition whose folder this is; None for any other folder, such as one that is being deleted."""
+    match = _PARTITION_FOLDER.fullmatch(folder)
+    if match is None:
+        return None
+    return TopicPartition(TopicName(match[1]), PartitionIndex(int(match[2])))
+
+
+def delete_folder_name(partition: TopicPartition, unique: UUID) -> str:
+    """What a partition's folder is called while its files wait to be removed; long topic names are cut."""
+    suffix = f"-{partition.partition}.{unique.hex}{DELETE_SUFFIX}"
+    return partition.topic[: FILE_NAME_CHARACTERS_MAX - len(suffix)] + suffix
+
+
+class LogDirectory:
+    """One directory with the partitions in it."""
+
+    __slots__ = ("_lock", "broken", "clock", "failure", "files", "logs", "open_files", "owner", "path", "was_clean")
+
+    def __init__(self, path: str, files: Files, clock: Clock, open_files_max: int) -> None:
+        self.path = path
+        self.files = files
+        self.clock = clock
+        self.open_files = OpenFiles(files, open_files_max)
+        self.logs: dict[TopicPartition, PartitionLog] = {}
+        # Partitions that could not be opened although the disk works, and why.
+        self.broken: dict[TopicPartition, CorruptLog] = {}
+        self.owner: DirectoryOwner | None = None
+        self.was_clean = False
+        # Why the directory is offline, if it is.
+        self.failure: Exception | None = None
+        self._lock: File | None = None
+
+    @property
+    def is_online(self) -> bool:
+        return self.failure is None
+
+    def lock(self) -> None:
+        """Make the directory this process's own. Raises BlockingIOError when it is another's."""
+        if self._lock is None:
+            self.files.make_directory(self.path)
+            self._lock = self.files.lock(f"{self.path}/{LOCK_FILE}")
+
+    def load(self, config_of: ConfigOf, high_watermarks: dict[TopicPartition, Offset]) -> None:
+        """Open every partition in the directory. Raises OSError or CorruptLog when the directory itself is unusable."""
+        files, path = self.files, self.path
+        self.lock()
+        self.owner = read_owner(files, path)
+        self.was_clean = files.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}")
+        if self.was_clean:
+            # Before anything changes: were it found after a crash, a torn log would be trusted.
+            files.remove(f"{path}/{CLEAN_SHUTDOWN_FILE}")
+            files.sync_directory(path)
+        recovery_points = self._checkpoint(RECOVERY_POINT_FILE)
+        starts = self._checkpoint(LOG_START_FILE)
+        compacted = self._checkpoint(CLEANER_OFFSET_FILE)
+        high_watermarks.update(self._checkpoint(HIGH_WATERMARK_FILE))
+        for entry in sorted(files.list(path)):
+            partition = partition_of(entry.name)
+            if not entry.is_directory or (partition is not None and partition.topic == METADATA_TOPIC):
+                continue
+            if partition is None:
+                if entry.name.endswith(DELETE_SUFFIX):
+                    self._remove_folder(f"{path}/{entry.name}")
+                continue
+            try:
+                self.logs[partition] = open_log(
+                    partition,
+                    f"{path}/{entry.name}",
+                    self.open_files,
+                    self.clock,
+                    config_of(partition),
+                    clean=self.was_clean,
+                    recovery_point=recovery_points.get(partition, Offset(0)),
+                    start_offset=starts.get(partition, Offset(0)),
+                    compacted_up_to=compacted.get(partition, Offset(0)),
+                )
+            except CorruptLog as error:
+                self.broken[partition] = error
+
+    def _checkpoint(self, name: str) -> dict[TopicPartition, Offset]:
+        try:
+            return read_offsets(self.files, self.path, name)
+        except CorruptLog:
+            # Nothing of it can be trusted; without it more is checked, and nothing is lost.
+            self.was_clean = False
+            return {}
+
+    def create(self, partition: TopicPartition, config: LogConfig, topic_id: TopicId | None) -> PartitionLog:
+        """Make the folder of a new partition. Raises OSError."""
+        log = create_log(partition, f"{self.path}/{partition}", self.open_files, self.clock, config, topic_id=topic_id)
+        self.logs[partition] = log
+        return log
+
+    def delete(self, partition: TopicPartition) -> str:
+        """Rename the folder of a partition, so that it is gone at once; returns the new path. Raises OSError.
+
+        Not synced: a crash may bring the folder back, and its topic id says that it is nobody's.
+        """
+        log = self.logs.pop(partition)
+        doomed = f"{self.path}/{delete_folder_name(partition, uuid4())}"
+        self.files.rename(log.directory, doomed)
+        log.release_files()
+        return doomed
+
+    def remove_folder(self, path: str) -> None:
+        """Remove a folder that `delete` renamed. Raises OSError."""
+        self._remove_folder(path)
+
+    def _remove_folder(self, path: str) -> None:
+        for entry in self.files.list(path):
+            with contextlib.suppress(FileNotFoundError):
+                self.files.remove(f"{path}/{entry.name}")
+        self.files.remove_directory(path)
+
+    def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
+        """Write down how far each partition is flushed, replicated and where it starts. Raises OSError."""
+        logs = self.logs
+        write_offsets(self.files, self.path, RECOVERY_POINT_FILE, {tp: log.recovery_point for tp, log in logs.items()})
+        starts = {
+            partition: log.start_offset
+            for partition, log in logs.items()
+            if log.start_offset > log.segments[0].base_offset
+        }
+        write_offsets(self.files, self.path, LOG_START_FILE, starts)
+        here = {partition: offset for partition, offset in high_watermarks.items() if partition in logs}
+        write_offsets(self.files, self.path, HIGH_WATERMARK_FILE, here)
+
+    def close(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
+        """Close every partition and say that the stop was clean. Raises OSError or LogFailed; then it was not."""
+        try:
+            if self.is_online:
+                for log in self.logs.values():
+                    log.close()
+                self.checkpoint(high_watermarks)
+                replace_file(self.files, self.path, CLEAN_SHUTDOWN_FILE, _CLEAN_SHUTDOWN)
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of files and lock without writing anything."""
+        for log in self.logs.values():
+            log.release_files()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
