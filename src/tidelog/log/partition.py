@@ -64,6 +64,7 @@ class PartitionLog:
         "_next_offset",
         "_roll_timestamp",
         "_segments",
+        "_staged_aborted",
         "_staged_count",
         "_truncations",
         "clock",
@@ -107,6 +108,7 @@ class PartitionLog:
         self.topic_id = state.topic_id
         self.flushed_ms = clock.now_ms()
         self._staged_count = 0
+        self._staged_aborted: list[AbortedTransaction] = []
         self._epochs_before: LeaderEpochs | None = None
         # A batch with a later timestamp may start a new segment.
         self._roll_timestamp = _ASK_EVERY_TIME
@@ -150,6 +152,9 @@ class PartitionLog:
         """Write all staged batches with one gathered write; only then they are in the log. Raises LogWriteFailed."""
         if not self._staged_count:
             return
+        if self._failure is not None:
+            self._active.drop_staged()
+            self._lose_staged(self._failure.cause)
         try:
             self._active.write_staged()
         except OSError as error:
@@ -158,6 +163,8 @@ class PartitionLog:
         self._epochs_before = None
         self.end_offset = self._next_offset
         self.producers.written()
+        if self._staged_aborted:
+            self._note_aborted()
 
     def append_replicated(self, view: memoryview) -> Offset:
         """Append batches that a leader gave their offsets; returns the new end. Offsets may skip, but never go back."""
@@ -192,9 +199,18 @@ class PartitionLog:
         completed = self.producers.staged_marker(header, base, marker)
         if completed is not None and completed.aborted:
             stable = self.producers.last_stable_offset_after(completed)
-            self._active.transaction_index.add(
+            self._staged_aborted.append(
                 AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)
             )
+
+    def _note_aborted(self) -> None:
+        aborted, self._staged_aborted = self._staged_aborted, []
+        try:
+            for transaction in aborted:
+                self._active.transaction_index.add(transaction)
+        except OSError as error:
+            # The markers are in the log, but readers would not be told of them: no more until a restart finds them.
+            self._failure = LogFailed(f"cannot note an aborted transaction of {self.partition}", error)
 
     def _stage_epoch(self, epoch: LeaderEpoch, start: Offset) -> None:
         assert epoch > self.epochs.latest, f"epoch {epoch} follows {self.epochs.latest} in {self.partition}"
@@ -211,7 +227,7 @@ class PartitionLog:
         self.producers.not_written()
         if self._epochs_before is not None:
             self.epochs, self._epochs_before = self._epochs_before, None
-        self._active.transaction_index.truncate_to(first_lost)
+        self._staged_aborted.clear()
         if self._active.size == 0:
             self._active.first_timestamp = None
         if self._active.torn:
