@@ -17,6 +17,7 @@ from tidelog.metadata.delta import Delta, difference
 from tidelog.metadata.image import DIRECTORY_UNASSIGNED, EMPTY, ClusterImage
 from tidelog.metadata.replay import replay
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionIndex, TopicId, TopicName
+from tidelog.model.names import collision_key
 from tidelog.wire.schema import Message
 
 
@@ -91,8 +92,3 @@ class Controller:
                 self.loads.add(change.after.replicas)
                 for broker in change.after.replicas:
                     self.partitions_by_broker.setdefault(broker, set()).add(place)
-
-
-def collision_key(name: str) -> str:
-    """What two topic names share when their metrics would have one name."""
-    return name.replace(".", "_")
