@@ -1,0 +1,130 @@
+"""The table of APIs that this broker serves, each with its handler. ApiVersions advertises this table and nothing
+else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidelog.broker.auto_creation import AutoCreation
+from tidelog.broker.commands import Commands
+from tidelog.broker.dispatch import Dispatch, Served, serve
+from tidelog.broker.fetch_sessions import FetchSessions
+from tidelog.broker.handlers.alter_configs import AlterConfigsHandler
+from tidelog.broker.handlers.api_versions import ApiVersionsHandler
+from tidelog.broker.handlers.create_partitions import CreatePartitionsHandler
+from tidelog.broker.handlers.create_topics import CreateTopicsHandler
+from tidelog.broker.handlers.delete_records import DeleteRecordsHandler
+from tidelog.broker.handlers.delete_topics import DeleteTopicsHandler
+from tidelog.broker.handlers.describe_cluster import DescribeClusterHandler
+from tidelog.broker.handlers.describe_configs import DescribeConfigsHandler
+from tidelog.broker.handlers.describe_log_dirs import DescribeLogDirsHandler
+from tidelog.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
+from tidelog.broker.handlers.fetch import FetchHandler
+from tidelog.broker.handlers.find_coordinator import FindCoordinatorHandler
+from tidelog.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
+from tidelog.broker.handlers.init_producer_id import InitProducerIdHandler
+from tidelog.broker.handlers.list_offsets import ListOffsetsHandler
+from tidelog.broker.handlers.metadata import MetadataHandler
+from tidelog.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
+from tidelog.broker.handlers.produce import ProduceHandler
+from tidelog.broker.producer_ids import ProducerIds
+from tidelog.broker.settings import LiveSettings
+from tidelog.broker.turn import Turn
+from tidelog.controller.features import SUPPORTED
+from tidelog.log.directories import LogDirectories
+from tidelog.metadata.image import ClusterImage
+from tidelog.model.broker_settings import BrokerConfig
+from tidelog.model.ids import NodeId
+from tidelog.replica.partitions import LedPartitions
+from tidelog.wire.messages.alter_configs import AlterConfigsRequest
+from tidelog.wire.messages.api_versions import ApiVersionsRequest
+from tidelog.wire.messages.create_partitions import CreatePartitionsRequest
+from tidelog.wire.messages.create_topics import CreateTopicsRequest
+from tidelog.wire.messages.delete_records import DeleteRecordsRequest
+from tidelog.wire.messages.delete_topics import DeleteTopicsRequest
+from tidelog.wire.messages.describe_cluster import DescribeClusterRequest
+from tidelog.wire.messages.describe_configs import DescribeConfigsRequest
+from tidelog.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from tidelog.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from tidelog.wire.messages.fetch import FetchRequest
+from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
+from tidelog.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from tidelog.wire.messages.init_producer_id import InitProducerIdRequest
+from tidelog.wire.messages.list_offsets import ListOffsetsRequest
+from tidelog.wire.messages.metadata import MetadataRequest
+from tidelog.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from tidelog.wire.messages.produce import ProduceRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What handlers are built from."""
+
+    config: BrokerConfig
+    settings: LiveSettings
+    cluster_id: str
+    node_id: NodeId
+    image: Callable[[], ClusterImage]
+    controller_id: Callable[[], NodeId]
+    broker_epoch: Callable[[], int]
+    commands: Commands
+    partitions: LedPartitions
+    directories: LogDirectories
+    sessions: FetchSessions
+    turn: Turn
+    loop: asyncio.AbstractEventLoop
+    now_ms: Callable[[], int]
+
+
+def build_dispatch(parts: Parts) -> Dispatch:
+    """The dispatcher with every handler. ApiVersions is the one that needs to know the finished table."""
+    dispatch: Dispatch
+    api_versions = ApiVersionsHandler(lambda: dispatch.api_versions, SUPPORTED, parts.image)
+    dispatch = Dispatch([serve(ApiVersionsRequest, api_versions), *_handlers(parts)], parts.turn.write_now)
+    return dispatch
+
+
+def _handlers(parts: Parts) -> list[Served]:
+    config, image, commands, partitions = parts.config, parts.image, parts.commands, parts.partitions
+    auto_creation = AutoCreation(commands)
+    producer_ids = ProducerIds(commands, parts.node_id, parts.broker_epoch)
+    return [
+        serve(
+            ProduceRequest,
+            ProduceHandler(partitions, parts.turn, parts.loop, parts.now_ms),
+            # librdkafka takes gzip and snappy for unsupported unless version 0 is in the range, though it never sends
+            # it.
+            advertised="0-13",
+        ),
+        serve(FetchRequest, FetchHandler(partitions, parts.sessions, parts.loop, config.fetch_max_bytes)),
+        serve(ListOffsetsRequest, ListOffsetsHandler(partitions)),
+        serve(
+            MetadataRequest,
+            MetadataHandler(
+                image,
+                parts.cluster_id,
+                parts.controller_id,
+                lambda: config.auto_create_topics_enable,
+                auto_creation,
+            ),
+        ),
+        serve(CreateTopicsRequest, CreateTopicsHandler(commands, parts.settings.describe_new_topic)),
+        serve(DeleteTopicsRequest, DeleteTopicsHandler(commands)),
+        serve(CreatePartitionsRequest, CreatePartitionsHandler(commands)),
+        serve(
+            DescribeTopicPartitionsRequest,
+            DescribeTopicPartitionsHandler(image, config.max_request_partition_size_limit),
+        ),
+        serve(DescribeConfigsRequest, DescribeConfigsHandler(image, parts.settings, parts.node_id)),
+        serve(AlterConfigsRequest, AlterConfigsHandler(commands)),
+        serve(IncrementalAlterConfigsRequest, IncrementalAlterConfigsHandler(commands)),
+        serve(DescribeClusterRequest, DescribeClusterHandler(image, parts.cluster_id, parts.controller_id)),
+        serve(DeleteRecordsRequest, DeleteRecordsHandler(partitions)),
+        serve(DescribeLogDirsRequest, DescribeLogDirsHandler(parts.directories)),
+        serve(FindCoordinatorRequest, FindCoordinatorHandler(image, parts.node_id)),
+        # v6 (two-phase commit, KIP-939) is not settled in Apache Kafka either.
+        serve(InitProducerIdRequest, InitProducerIdHandler(producer_ids), versions="0-5"),
+        serve(OffsetForLeaderEpochRequest, OffsetForLeaderEpochHandler(partitions)),
+    ]

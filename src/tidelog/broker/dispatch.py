@@ -1,0 +1,143 @@
+"""From a frame to its handler: the table of what is served, the version check, and what happens when a handler
+fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any, Final, Protocol
+
+import structlog
+
+from tidelog.broker.call import Call
+from tidelog.broker.connection import Connection
+from tidelog.model.errors import ErrorCode
+from tidelog.wire.apis import API_NAMES
+from tidelog.wire.compiler import reader
+from tidelog.wire.frames import parse_request_header
+from tidelog.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from tidelog.wire.primitives import MalformedMessage
+from tidelog.wire.schema import Message, Request, Response, VersionRange
+
+PRODUCE: Final = 0
+API_VERSIONS: Final = 18
+
+log = structlog.get_logger()
+
+
+class Handler(Protocol):
+    """Answers one API. Returns the response, or None when it keeps the call to answer later."""
+
+    def __call__(self, call: Call, request: Any) -> Response | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One API that this broker really serves."""
+
+    request: type[Request]
+    handler: Handler
+    versions: VersionRange
+    # What ApiVersions says, where that must differ from what is served.
+    advertised: VersionRange
+
+    @property
+    def api_key(self) -> int:
+        return self.request.API_KEY
+
+
+def serve(
+    request: type[Request], handler: Handler, versions: str | None = None, advertised: str | None = None
+) -> Served:
+    served = VersionRange.parse(versions or request.VERSIONS)
+    return Served(request, handler, served, VersionRange.parse(advertised) if advertised else served)
+
+
+@dataclass(slots=True)
+class ApiStatistics:
+    """Plain counters, read by the metrics endpoint."""
+
+    name: str
+    requests: int = 0
+    request_bytes: int = 0
+    handler_ns: int = 0
+    failures: int = 0
+
+
+class _Route:
+    """What is known of one (api key, version) after its first use."""
+
+    __slots__ = ("handler", "read", "statistics")
+
+    def __init__(
+        self, read: Callable[[memoryview, int], tuple[Message, int]], handler: Handler, statistics: ApiStatistics
+    ) -> None:
+        self.read = read
+        self.handler = handler
+        self.statistics = statistics
+
+
+class Dispatch:
+    def __init__(self, served: Iterable[Served], write_now: Callable[[], None]) -> None:
+        self._served = {api.api_key: api for api in served}
+        self._write_now = write_now
+        self._routes: dict[tuple[int, int], _Route] = {}
+        self.statistics = {key: ApiStatistics(API_NAMES[key]) for key in self._served}
+
+    @property
+    def api_versions(self) -> list[ApiVersion]:
+        return [ApiVersion(key, *api.advertised) for key, api in sorted(self._served.items())]
+
+    def handle_frame(self, connection: Connection, frame: memoryview) -> Call | None:
+        """Decode and handle one request. What the peer did wrong closes its connection and nothing else."""
+        try:
+            header = parse_request_header(frame)
+        except MalformedMessage as error:
+            connection.close(f"malformed request header: {error}")
+            return None
+        api_key = header.api_key
+        route = self._routes.get((api_key, header.api_version))
+        call = Call(connection, header)
+        if route is None:
+            route = self._find_route(call)
+            if route is None:
+                return None if connection.closed else call
+        if api_key != PRODUCE and connection.calls_waiting:
+            # A client that pipelines sees its own writes.
+            self._write_now()
+        statistics = route.statistics
+        statistics.requests += 1
+        statistics.request_bytes += len(frame)
+        began = perf_counter_ns()
+        try:
+            request, _ = route.read(frame, header.body_position)
+            response = route.handler(call, request)
+            if response is not None:
+                call.answer(response)
+        except MalformedMessage as error:
+            connection.close(f"malformed {statistics.name} request v{header.api_version}: {error}")
+            return None
+        except Exception:
+            # Ours to mend. The client is told by a closed connection, which it survives; the process goes on.
+            statistics.failures += 1
+            log.exception("handler failed", api=statistics.name, version=header.api_version)
+            connection.close(f"{statistics.name} handler failed")
+            return None
+        statistics.handler_ns += perf_counter_ns() - began
+        return call
+
+    def _find_route(self, call: Call) -> _Route | None:
+        header = call.header
+        api = self._served.get(header.api_key)
+        if api is not None and header.api_version in api.versions:
+            route = _Route(reader(api.request, header.api_version), api.handler, self.statistics[header.api_key])
+            self._routes[header.api_key, header.api_version] = route
+            return route
+        if header.api_key == API_VERSIONS:
+            # The one request a client may send before it knows our versions: tell it, in the oldest form (KIP-511).
+            call.header = header.__class__(header.api_key, 0, header.correlation_id, header.client_id, 0)
+            call.answer(ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, self.api_versions))
+            return None
+        call.connection.close(f"api key {header.api_key} version {header.api_version} is not served")
+        return None

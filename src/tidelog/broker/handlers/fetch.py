@@ -1,0 +1,244 @@
+"""Fetch (key 1), v4-v18. v7: fetch sessions (KIP-227). v9: leader epochs (KIP-320). v11: rack (KIP-392). v12:
+diverging epochs (KIP-595). v13: topic ids (KIP-516). v16: leader hints (KIP-951).
+
+Answers carry ranges of log files that the connection sends with sendfile; no batch is decoded. A fetch that finds
+less than `min_bytes` waits, without a task or a poll, until the leaders have told its session of enough growth or its
+time is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+from uuid import UUID
+
+from tidelog.broker.call import Call
+from tidelog.broker.fetch_sessions import SESSIONLESS_ID, FetchedPartition, FetchSession, FetchSessions
+from tidelog.log.errors import OffsetOutOfRange
+from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.ids import Offset
+from tidelog.replica.leader import PartitionLeader
+from tidelog.replica.partitions import NONE_LED, LedPartitions
+from tidelog.wire.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+    SnapshotId,
+)
+
+READ_COMMITTED: Final = 1
+NO_REPLICA: Final = -1
+# Shared by all answers: most say nothing about diverging epochs, leaders or snapshots.
+NO_DIVERGENCE: Final = EpochEndOffset()
+NO_LEADER_HINT: Final = LeaderIdAndEpoch()
+NO_SNAPSHOT: Final = SnapshotId()
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Timers(Protocol):
+    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer: ...
+
+
+class FetchHandler:
+    def __init__(
+        self, partitions: LedPartitions, sessions: FetchSessions, timers: Timers, fetch_bytes_max: int
+    ) -> None:
+        self._partitions = partitions
+        self._sessions = sessions
+        self._timers = timers
+        self._fetch_bytes_max = fetch_bytes_max
+
+    def __call__(self, call: Call, request: FetchRequest) -> FetchResponse | None:
+        try:
+            session = self._sessions.for_request(call.header.api_version, request)
+        except ProtocolError as error:
+            return FetchResponse(0, error.code)
+        reading = Reading(self._partitions, session, request, min(request.max_bytes, self._fetch_bytes_max))
+        reading.collect()
+        if (
+            reading.found_bytes >= request.min_bytes
+            or reading.failed
+            or request.max_wait_ms <= 0
+            or not session.partitions
+        ):
+            return reading.response()
+        session.waiting = WaitingFetch(call, reading, self._timers, request)
+        return None
+
+
+class WaitingFetch:
+    """A fetch that found too little to answer yet."""
+
+    __slots__ = ("_call", "_missing_bytes", "_reading", "_timer")
+
+    def __init__(self, call: Call, reading: Reading, timers: Timers, request: FetchRequest) -> None:
+        self._call = call
+        self._reading = reading
+        self._missing_bytes = request.min_bytes - reading.found_bytes
+        reading.watch()
+        self._timer = timers.call_later(request.max_wait_ms / 1000, self._answer)
+
+    def grew(self, grown_bytes: int) -> None:
+        self._missing_bytes -= grown_bytes
+        if self._missing_bytes <= 0:
+            self._timer.cancel()
+            self._answer()
+
+    def _answer(self) -> None:
+        session = self._reading.session
+        if session.waiting is self:
+            session.waiting = None
+        self._reading.collect()
+        self._call.answer(self._reading.response())
+
+
+class Reading:
+    """What one fetch has found, and how the answer is made of it."""
+
+    __slots__ = ("_bytes_max", "_found", "_partitions", "_read_committed", "failed", "found_bytes", "session")
+
+    def __init__(self, partitions: LedPartitions, session: FetchSession, request: FetchRequest, bytes_max: int) -> None:
+        self._partitions = partitions
+        self._bytes_max = bytes_max
+        self._read_committed = request.isolation_level == READ_COMMITTED
+        self.session = session
+        self.found_bytes = 0
+        self.failed = False
+        self._found: list[tuple[FetchedPartition, PartitionData]] = []
+
+    def collect(self) -> None:
+        """Look at the partitions that may have something; those with nothing new leave the ready set."""
+        session = self.session
+        self._found = []
+        self.found_bytes = 0
+        self.failed = False
+        quiet: list[FetchedPartition] = []
+        left_bytes = self._bytes_max
+        # The first answer of a session, and one without, tells of every partition; later ones of those that have news.
+        for fetched in session.ready if session.incremental else session.partitions.values():
+            if left_bytes <= 0 and session.incremental:
+                break
+            data = self._read(fetched, left_bytes)
+            size = len(data.records) if data.records is not None else 0
+            left_bytes -= size
+            self.found_bytes += size
+            if data.error_code:
+                self.failed = True
+            elif not size:
+                quiet.append(fetched)
+            self._found.append((fetched, data))
+        if session.id != SESSIONLESS_ID:
+            for fetched in quiet:
+                session.ready.pop(fetched, None)
+            # Who was served goes to the end, so that a busy partition does not starve the ones behind it.
+            for fetched, data in self._found:
+                if data.records is not None and fetched in session.ready:
+                    del session.ready[fetched]
+                    session.ready[fetched] = None
+
+    def watch(self) -> None:
+        """A sessionless fetch is told of growth only while it waits."""
+        if self.session.id == SESSIONLESS_ID:
+            for fetched in self.session.partitions.values():
+                fetched.watch(self._leader(fetched))
+
+    def response(self) -> FetchResponse:
+        session = self.session
+        incremental = session.incremental
+        topics: dict[tuple[str, UUID], FetchableTopicResponse] = {}
+        for fetched, data in self._found:
+            if incremental and not (
+                data.records is not None
+                or data.error_code
+                or data.high_watermark != fetched.answered_high_watermark
+                or data.log_start_offset != fetched.answered_start
+            ):
+                continue
+            fetched.answered_high_watermark = data.high_watermark
+            fetched.answered_start = data.log_start_offset
+            if data.records is None:
+                data.records = b""
+            key = (fetched.topic, fetched.topic_id)
+            topic = topics.get(key)
+            if topic is None:
+                topics[key] = topic = FetchableTopicResponse(fetched.topic, fetched.topic_id, [])
+            topic.partitions.append(data)
+        if session.id == SESSIONLESS_ID:
+            session.forget_all()
+        return FetchResponse(0, 0, session.id, list(topics.values()))
+
+    def _leader(self, fetched: FetchedPartition) -> PartitionLeader | None:
+        if self.session.by_id:
+            return self._partitions.by_id.get(fetched.topic_id, NONE_LED).get(fetched.index)
+        return self._partitions.by_name.get(fetched.topic, NONE_LED).get(fetched.index)
+
+    def _read(self, fetched: FetchedPartition, left_bytes: int) -> PartitionData:
+        leader = self._leader(fetched)
+        if self.session.id != SESSIONLESS_ID:
+            fetched.watch(leader)
+        if leader is None:
+            return _refused(
+                fetched,
+                self._partitions.why_not_led_by_id(fetched.topic_id, fetched.index)
+                if self.session.by_id
+                else self._partitions.why_not_led(fetched.topic, fetched.index),
+            )
+        position = fetched.position
+        log = leader.log
+        start = log.start_offset
+        high_watermark = leader.high_watermark
+        stable = leader.last_stable_offset
+        up_to = stable if self._read_committed else high_watermark
+        offset = Offset(position.fetch_offset)
+        try:
+            leader.check_epoch(position.current_leader_epoch)
+            if offset < start or offset > log.end_offset:
+                raise OffsetOutOfRange(offset, start, log.end_offset)
+            records = (
+                leader.read(
+                    offset,
+                    min(position.partition_max_bytes, max(left_bytes, 0)),
+                    up_to,
+                    at_least_one_batch=self.found_bytes == 0,
+                )
+                if offset < up_to
+                else None
+            )
+        except OffsetOutOfRange:
+            return _refused(fetched, ErrorCode.OFFSET_OUT_OF_RANGE, start)
+        except ProtocolError as error:
+            return _refused(fetched, error.code)
+        if records is not None:
+            leader.bytes_out += len(records)
+        aborted: list[AbortedTransaction] | None = None
+        if self._read_committed:
+            aborted = [
+                AbortedTransaction(transaction.producer_id, transaction.first_offset)
+                for transaction in log.aborted_transactions(offset, up_to)
+            ]
+        return PartitionData(
+            fetched.index,
+            0,
+            high_watermark,
+            stable,
+            start,
+            NO_DIVERGENCE,
+            NO_LEADER_HINT,
+            NO_SNAPSHOT,
+            aborted,
+            NO_REPLICA,
+            records,
+        )
+
+
+def _refused(fetched: FetchedPartition, code: ErrorCode, start: int = -1) -> PartitionData:
+    return PartitionData(
+        fetched.index, code, -1, -1, start, NO_DIVERGENCE, NO_LEADER_HINT, NO_SNAPSHOT, None, NO_REPLICA, None
+    )

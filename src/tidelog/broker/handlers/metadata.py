@@ -1,0 +1,135 @@
+"""Metadata (key 3), v0-v13. v4: auto creation may be refused. v10: topic ids (KIP-516). v12: look-up by topic id.
+v13: top-level error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from tidelog.broker.call import Call
+from tidelog.metadata.image import ClusterImage, TopicImage
+from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.ids import NO_NODE, ZERO_UUID, NodeId, TopicId
+from tidelog.model.names import check_topic_name, is_internal
+from tidelog.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+FIRST_VERSION_WHERE_EMPTY_MEANS_NONE: Final = 1
+FIRST_VERSION_WITH_LOOK_UP_BY_ID: Final = 12
+# How many topics one request may bring into being.
+AUTO_CREATED_MAX: Final = 100
+
+
+class CreatesTopics(Protocol):
+    def create_with_defaults(self, names: list[str], done: Callable[[dict[str, ErrorCode]], None]) -> None: ...
+
+
+class MetadataHandler:
+    def __init__(
+        self,
+        image: Callable[[], ClusterImage],
+        cluster_id: str,
+        controller: Callable[[], NodeId],
+        auto_create: Callable[[], bool],
+        topics: CreatesTopics,
+    ) -> None:
+        self._image = image
+        self._cluster_id = cluster_id
+        self._controller = controller
+        self._auto_create = auto_create
+        self._topics = topics
+        # A topic's description is made once for each image of it: most requests ask for what has not changed.
+        self._described: dict[TopicId, tuple[TopicImage, MetadataResponseTopic]] = {}
+
+    def __call__(self, call: Call, request: MetadataRequest) -> MetadataResponse | None:
+        missing = self._missing(request)
+        if not missing:
+            return self._answer(call, request, {})
+        self._topics.create_with_defaults(missing, lambda errors: call.answer(self._answer(call, request, errors)))
+        return None
+
+    def _missing(self, request: MetadataRequest) -> list[str]:
+        """Valid names of topics that do not exist and that this request may create."""
+        if not request.topics or not request.allow_auto_topic_creation or not self._auto_create():
+            return []
+        known = self._image().topics_by_name
+        missing = []
+        for topic in request.topics:
+            if topic.name and topic.name not in known and _is_valid(topic.name):
+                missing.append(topic.name)
+        return missing[:AUTO_CREATED_MAX]
+
+    def _answer(self, call: Call, request: MetadataRequest, errors: dict[str, ErrorCode]) -> MetadataResponse:
+        image = self._image()
+        version = call.header.api_version
+        listener = call.connection.listener_name
+        everything = request.topics is None or (not request.topics and version < FIRST_VERSION_WHERE_EMPTY_MEANS_NONE)
+        if everything:
+            topics = [self._describe(topic) for topic in image.topics_by_name.values()]
+        else:
+            topics = [self._one(image, topic.name, topic.topic_id, errors) for topic in request.topics or ()]
+        return MetadataResponse(
+            brokers=[
+                MetadataResponseBroker(broker.broker_id, endpoint.host, endpoint.port, broker.rack)
+                for broker in image.unfenced_brokers()
+                if (endpoint := broker.endpoints.get(listener)) is not None
+            ],
+            cluster_id=self._cluster_id,
+            controller_id=self._controller(),
+            topics=topics,
+        )
+
+    def _one(
+        self, image: ClusterImage, name: str | None, topic_id: TopicId, errors: dict[str, ErrorCode]
+    ) -> MetadataResponseTopic:
+        if name is None or topic_id != ZERO_UUID:
+            topic = image.topic_by_id(topic_id)
+            if topic is None:
+                return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
+            return self._describe(topic)
+        topic = image.topic(name)
+        if topic is not None:
+            return self._describe(topic)
+        if not _is_valid(name):
+            return MetadataResponseTopic(ErrorCode.INVALID_TOPIC_EXCEPTION, name)
+        return MetadataResponseTopic(errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), name)
+
+    def _describe(self, topic: TopicImage) -> MetadataResponseTopic:
+        kept = self._described.get(topic.topic_id)
+        if kept is not None and kept[0] is topic:
+            return kept[1]
+        described = MetadataResponseTopic(
+            0,
+            topic.name,
+            topic.topic_id,
+            is_internal(topic.name),
+            [
+                MetadataResponsePartition(
+                    ErrorCode.NONE if partition.leader != NO_NODE else ErrorCode.LEADER_NOT_AVAILABLE,
+                    index,
+                    partition.leader,
+                    partition.leader_epoch,
+                    list(partition.replicas),
+                    list(partition.isr),
+                    [],
+                )
+                for index, partition in topic.partitions.items()
+            ],
+        )
+        if len(self._described) > len(self._image().topics_by_id) + AUTO_CREATED_MAX:
+            self._described.clear()  # Deleted topics would pile up otherwise.
+        self._described[topic.topic_id] = (topic, described)
+        return described
+
+
+def _is_valid(name: str) -> bool:
+    try:
+        check_topic_name(name)
+    except ProtocolError:
+        return False
+    return True

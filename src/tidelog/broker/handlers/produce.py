@@ -1,0 +1,153 @@
+"""Produce (key 0), v3-v13. v8: per-record errors (KIP-467). v10: leader hints (KIP-951). v13: topic ids (KIP-516).
+
+acks=0 gets no answer; when it fails the connection is closed, so that the client looks for the leader again. acks=1
+is answered after the turn's write, acks=all once the in-sync replicas have the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from tidelog.broker.call import Call
+from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.ids import Offset
+from tidelog.replica.leader import NEVER_MS, PartitionLeader
+from tidelog.replica.partitions import NONE_LED, LedPartitions
+from tidelog.wire.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+NO_ACKS: Final = 0
+LEADER_ACKS: Final = 1
+ALL_ACKS: Final = -1
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+
+
+class AnswersAfterWrites(Protocol):
+    def answer(self, request: PendingProduce) -> None: ...
+
+
+class Timers(Protocol):
+    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer: ...
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class PendingProduce:
+    """A produce request between its staging and its answer."""
+
+    __slots__ = ("_acks", "_call", "_leaders", "_missing", "_response", "_timeout_ms", "_timer", "_timers")
+
+    def __init__(self, call: Call, response: ProduceResponse, acks: int, timeout_ms: int, timers: Timers) -> None:
+        self._call = call
+        self._response = response
+        self._acks = acks
+        self._timeout_ms = timeout_ms
+        self._timers = timers
+        self._timer: Timer | None = None
+        self._missing = 0
+        # With acks=all: what was appended where, to wait for its replication.
+        self._leaders: list[tuple[PartitionLeader, Offset, PartitionProduceResponse]] = []
+
+    def wait_for(self, leader: PartitionLeader, answer: PartitionProduceResponse) -> None:
+        self._leaders.append((leader, leader.staged_end_offset, answer))
+
+    def after_writes(self) -> None:
+        if self._acks == NO_ACKS:
+            self._answer_nothing()
+            return
+        # Only acks=all and logs that are synced before they acknowledge have anything to wait for.
+        for leader, end_offset, answer in self._leaders:
+            if leader.high_watermark < end_offset and not answer.error_code:
+                leader.waiting_acks.add(end_offset, self)
+                self._missing += 1
+        if self._missing:
+            self._timer = self._timers.call_later(self._timeout_ms / 1000, self._timed_out)
+        else:
+            self._call.answer(self._response)
+
+    def replicated(self) -> None:
+        self._missing -= 1
+        if not self._missing and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._call.answer(self._response)
+
+    def failed(self) -> None:
+        for leader, end_offset, answer in self._leaders:
+            if leader.failed and leader.high_watermark < end_offset:
+                answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        self.replicated()
+
+    def _timed_out(self) -> None:
+        self._timer = None
+        for leader, end_offset, answer in self._leaders:
+            if leader.high_watermark < end_offset and not answer.error_code:
+                answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+        self._call.answer(self._response)
+
+    def _answer_nothing(self) -> None:
+        for topic in self._response.responses:
+            for answer in topic.partition_responses:
+                if answer.error_code:
+                    self._call.abort(f"acks=0 produce failed: {ErrorCode(answer.error_code).name}")
+                    return
+        self._call.answer_nothing()
+
+
+class ProduceHandler:
+    def __init__(
+        self, partitions: LedPartitions, turn: AnswersAfterWrites, timers: Timers, now_ms: Callable[[], int]
+    ) -> None:
+        self._partitions = partitions
+        self._turn = turn
+        self._timers = timers
+        self._now_ms = now_ms
+
+    def __call__(self, call: Call, request: ProduceRequest) -> ProduceResponse | None:
+        acks = request.acks
+        by_id = call.header.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+        topics: list[TopicProduceResponse] = []
+        response = ProduceResponse(topics)
+        pending = PendingProduce(call, response, acks, request.timeout_ms, self._timers)
+        now_ms = self._now_ms()
+        for topic in request.topic_data:
+            answers: list[PartitionProduceResponse] = []
+            topics.append(TopicProduceResponse(topic.name, topic.topic_id, answers))
+            led = self._partitions.by_id.get(topic.topic_id) if by_id else self._partitions.by_name.get(topic.name)
+            for partition in topic.partition_data:
+                answer = PartitionProduceResponse(partition.index)
+                answers.append(answer)
+                leader = (led or NONE_LED).get(partition.index)
+                try:
+                    if leader is None:
+                        raise ProtocolError(
+                            self._partitions.why_not_led_by_id(topic.topic_id, partition.index)
+                            if by_id
+                            else self._partitions.why_not_led(topic.name, partition.index)
+                        )
+                    if acks == ALL_ACKS:
+                        if not leader.enough_in_sync():
+                            raise ProtocolError(ErrorCode.NOT_ENOUGH_REPLICAS)
+                    elif acks != LEADER_ACKS and acks != NO_ACKS:
+                        raise ProtocolError(ErrorCode.INVALID_REQUIRED_ACKS)
+                    if partition.records is None:
+                        raise ProtocolError(ErrorCode.INVALID_RECORD, "there is no record batch")
+                    leader.stage(partition.records, answer, now_ms)
+                except ProtocolError as error:
+                    answer.error_code = error.code
+                    answer.error_message = error.message
+                    answer.base_offset = -1
+                    if leader is not None:
+                        leader.batches_refused += 1
+                else:
+                    if acks == ALL_ACKS or leader.config.flush_messages < NEVER_MS:
+                        pending.wait_for(leader, answer)
+        self._turn.answer(pending)
+        return None

@@ -1,0 +1,74 @@
+"""Logs for the partitions that this broker is told to hold: found in its directories or made, with their topics'
+settings."""
+
+from __future__ import annotations
+
+import structlog
+
+from tidelog.log.config import LogConfig
+from tidelog.log.directories import LogDirectories
+from tidelog.log.errors import LogFailed
+from tidelog.log.partition import PartitionLog
+from tidelog.metadata.image import ClusterImage
+from tidelog.model.ids import TopicId, TopicPartition
+from tidelog.model.topic_settings import TopicConfig
+
+log = structlog.get_logger()
+
+
+def log_config(config: TopicConfig, producer_expiration_ms: int) -> LogConfig:
+    """What the log needs to know of its topic's settings."""
+    return LogConfig(
+        segment_bytes=config.roll_bytes,
+        segment_ms=config.segment_ms,
+        segment_index_bytes=config.segment_index_bytes,
+        index_interval_bytes=config.index_interval_bytes,
+        retention_ms=config.retention_ms,
+        retention_bytes=config.retention_bytes,
+        file_delete_delay_ms=config.file_delete_delay_ms,
+        flush_messages=config.flush_messages,
+        flush_ms=config.flush_ms,
+        producer_expiration_ms=producer_expiration_ms,
+        compacted=config.is_compacted,
+        deletes_old_segments=config.is_deleted,
+    )
+
+
+class PartitionLogs:
+    def __init__(self, directories: LogDirectories, producer_expiration_ms: int) -> None:
+        self._directories = directories
+        self._producer_expiration_ms = producer_expiration_ms
+
+    def get_or_create(self, partition: TopicPartition, topic_id: TopicId, config: TopicConfig) -> PartitionLog:
+        """Raises LogFailed when no directory takes the partition."""
+        settings = log_config(config, self._producer_expiration_ms)
+        found = self._directories.get(partition)
+        if found is not None and found.topic_id not in (None, topic_id):
+            # What a crash left of an older topic of the same name.
+            self._directories.delete(partition)
+            found = None
+        if found is None:
+            return self._directories.create(partition, settings, topic_id)
+        found.configure(settings)
+        found.assign_topic_id(topic_id)
+        return found
+
+    def reconfigure(self, partition: TopicPartition, config: TopicConfig) -> None:
+        found = self._directories.get(partition)
+        if found is not None:
+            found.configure(log_config(config, self._producer_expiration_ms))
+
+    def delete(self, partition: TopicPartition) -> None:
+        if self._directories.get(partition) is None:
+            return
+        try:
+            self._directories.delete(partition)
+        except LogFailed as failure:
+            log.error("a deleted partition's files remain", partition=str(partition), reason=str(failure))
+
+    def warn_of_strays(self, image: ClusterImage) -> None:
+        """Say which partitions belong to no topic. They are kept: rather a leftover than lost data."""
+        for partition, found in self._directories.partitions().items():
+            topic = image.topic(partition.topic)
+            if topic is None or found.topic_id not in (None, topic.topic_id):
+                log.warning("a partition on disk belongs to no topic", partition=str(partition), folder=found.directory)

@@ -1,0 +1,56 @@
+"""Producer ids for InitProducerId, taken from blocks that the controller gives to this broker (KIP-730)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from tidelog.broker.commands import Commands
+from tidelog.controller.producer_ids import ProducerIdBlock, allocate
+from tidelog.model.errors import ProtocolError
+from tidelog.model.ids import NodeId, ProducerId
+
+Waiter = Callable[[ProducerId | ProtocolError], None]
+
+
+class ProducerIds:
+    """Gives each caller an id that nobody else ever gets. Who comes while a block is on its way waits for it."""
+
+    def __init__(self, commands: Commands, node_id: NodeId, broker_epoch: Callable[[], int]) -> None:
+        self._commands = commands
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+        self._next = 0
+        self._end = 0
+        self._waiting: deque[Waiter] = deque()
+
+    def take(self, answer: Waiter) -> None:
+        if self._next < self._end and not self._waiting:
+            answer(self._pop())
+            return
+        self._waiting.append(answer)
+        if len(self._waiting) == 1:
+            self._ask()
+
+    def _pop(self) -> ProducerId:
+        taken = ProducerId(self._next)
+        self._next += 1
+        return taken
+
+    def _ask(self) -> None:
+        self._commands.submit(
+            lambda controller: allocate(controller, self._node_id, self._broker_epoch()), self._allocated
+        )
+
+    def _allocated(self, block: ProducerIdBlock | ProtocolError) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        if isinstance(block, ProtocolError):
+            for answer in waiting:
+                answer(block)
+            return
+        self._next, self._end = block.first, block.first + block.size
+        for answer in waiting:
+            if self._next < self._end:
+                answer(self._pop())
+            else:
+                self.take(answer)

@@ -1,0 +1,46 @@
+"""Settings as they are in force now: the properties file, under what was set by command for all brokers, for this
+one, for a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from tidelog.metadata.image import ClusterImage, ConfigResource, ResourceType
+from tidelog.metadata.settings import ALL_BROKERS, Described, Settings, describe
+from tidelog.model.broker_settings import broker_values
+from tidelog.model.ids import NodeId
+from tidelog.model.topic_settings import TopicConfig, topic_config, topic_defaults
+
+
+class LiveSettings:
+    def __init__(self, node_id: NodeId, properties: Mapping[str, str], image: Callable[[], ClusterImage]) -> None:
+        self._node_id = node_id
+        self._this_broker = ConfigResource(ResourceType.BROKER, str(node_id))
+        self._image = image
+        self.static = {name: value for name, value in properties.items() if not name.startswith("tidelog.")}
+        # The defaults of topics change with the broker's settings only, which is seldom.
+        self._defaults_of: tuple[Mapping[str, str], ...] | None = None
+        self._defaults: TopicConfig | None = None
+
+    def topic(self, image: ClusterImage, name: str) -> TopicConfig:
+        """What counts for a topic: its own settings over the broker's."""
+        overrides = image.config(ConfigResource(ResourceType.TOPIC, name))
+        defaults = self._topic_defaults(image)
+        return topic_config(defaults, overrides) if overrides else defaults
+
+    def describe(self, resource: ConfigResource, names: Collection[str] | None) -> list[Described]:
+        return describe(self._image(), resource, self._node_id, self.static, names)
+
+    def describe_new_topic(self, name: str, own: Mapping[str, str]) -> list[Described]:
+        """A topic that is being created, as its creator is told."""
+        return Settings(self._image(), self._node_id, self.static).describe_topic(name, own=own)
+
+    def _topic_defaults(self, image: ClusterImage) -> TopicConfig:
+        layers = (image.config(ALL_BROKERS), image.config(self._this_broker))
+        if self._defaults is None or self._defaults_of != layers:
+            merged = dict(self.static)
+            for layer in layers:
+                merged.update(layer)
+            self._defaults_of = layers
+            self._defaults = topic_defaults(broker_values(merged))
+        return self._defaults

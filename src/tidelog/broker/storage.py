@@ -1,0 +1,148 @@
+"""What the disk asks of the broker besides reads and writes: syncs in a thread, checkpoints, retention, and what to
+do when it fails.
+
+Leaders report when a sync is due or a write failed; the timers run here. A failed sync takes the log directory
+offline and is never tried again as if it had not happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Final
+
+import structlog
+
+from tidelog.log.directories import LogDirectories
+from tidelog.log.errors import LogFailed, LogWriteFailed
+from tidelog.replica.leader import PartitionLeader
+from tidelog.replica.partitions import LedPartitions
+
+FULL_DISK_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+REAP_SECONDS: Final = 1.0
+
+log = structlog.get_logger()
+
+
+class Storage:
+    def __init__(
+        self,
+        directories: LogDirectories,
+        loop: asyncio.AbstractEventLoop,
+        executor: Executor,
+        now_ms: Callable[[], int],
+        *,
+        checkpoint_seconds: float,
+        retention_check_seconds: float,
+    ) -> None:
+        self._directories = directories
+        self._loop = loop
+        self._executor = executor
+        self._now_ms = now_ms
+        self._checkpoint_seconds = checkpoint_seconds
+        self._retention_check_seconds = retention_check_seconds
+        self._partitions: LedPartitions | None = None
+        self._syncing: set[PartitionLeader] = set()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._sync_timers: dict[PartitionLeader, asyncio.TimerHandle] = {}
+
+    def start(self, partitions: LedPartitions) -> None:
+        self._partitions = partitions
+        self._every("checkpoint", self._checkpoint_seconds, self._checkpoint)
+        self._every("retention", self._retention_check_seconds, self._delete_old_segments)
+        self._every("reap", REAP_SECONDS, self._reap)
+
+    def stop(self) -> None:
+        for timer in (*self._timers.values(), *self._sync_timers.values()):
+            timer.cancel()
+
+    # Syncs
+
+    def sync_due(self, leader: PartitionLeader) -> None:
+        """Sync the log in a thread. Writes of later turns wait for the sync after it: many producers share each one."""
+        if leader in self._syncing:
+            return
+        self._syncing.add(leader)
+        self._executor.submit(self._sync, leader)
+
+    def sync_later(self, leader: PartitionLeader, delay_ms: int) -> None:
+        """flush.ms: at most this long after the first write that is not on disk."""
+        if leader not in self._sync_timers:
+            self._sync_timers[leader] = self._loop.call_later(delay_ms / 1000, self._sync_by_time, leader)
+
+    def _sync_by_time(self, leader: PartitionLeader) -> None:
+        del self._sync_timers[leader]
+        self.sync_due(leader)
+
+    def _sync(self, leader: PartitionLeader) -> None:
+        failure: LogFailed | None = None
+        try:
+            leader.log.flush()
+        except LogFailed as error:
+            failure = error
+        except OSError as error:
+            failure = LogFailed(f"sync of {leader} failed", error)
+        self._loop.call_soon_threadsafe(self._synced, leader, failure)
+
+    def _synced(self, leader: PartitionLeader, failure: LogFailed | None) -> None:
+        self._syncing.discard(leader)
+        if failure is not None:
+            self._take_offline(leader, failure)
+            return
+        leader.synced()
+
+    # Failures
+
+    def write_failed(self, leader: PartitionLeader, failure: LogWriteFailed) -> None:
+        if failure.cause.errno in FULL_DISK_ERRORS:
+            # Reads go on, and so do writes once there is room again.
+            log.error("the disk is full", partition=str(leader), reason=str(failure))
+        else:
+            self._take_offline(leader, failure)
+
+    def _take_offline(self, leader: PartitionLeader, failure: LogFailed) -> None:
+        directory = self._directories.directory_of(leader.log.partition)
+        if directory is None:
+            return  # The topic was deleted meanwhile.
+        log.error("a log directory failed and is offline now", directory=directory.path, reason=str(failure))
+        self._directories.take_offline(directory, failure)
+        for other in tuple(self._partitions or ()):
+            if other.log.partition in directory.logs:
+                other.fail()
+
+    # Periodic work
+
+    def _every(self, name: str, seconds: float, work: Callable[[], None]) -> None:
+        def run() -> None:
+            try:
+                work()
+            except OSError as error:
+                log.error(f"{name} failed", reason=str(error))
+            self._timers[name] = self._loop.call_later(seconds, run)
+
+        self._timers[name] = self._loop.call_later(seconds, run)
+
+    def note_high_watermarks(self) -> None:
+        self._directories.high_watermarks.update(
+            {leader.log.partition: leader.high_watermark for leader in self._partitions or ()}
+        )
+
+    def _checkpoint(self) -> None:
+        self.note_high_watermarks()
+        self._executor.submit(self._directories.checkpoint)
+
+    def _delete_old_segments(self) -> None:
+        now_ms = self._now_ms()
+        for leader in tuple(self._partitions or ()):
+            try:
+                deleted = leader.log.delete_old_segments(now_ms, leader.high_watermark)
+            except LogFailed as failure:
+                self._take_offline(leader, failure)
+                continue
+            if deleted:
+                log.info("old segments deleted", partition=str(leader), start_offset=leader.log.start_offset)
+
+    def _reap(self) -> None:
+        self._directories.reap(self._now_ms())

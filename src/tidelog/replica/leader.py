@@ -1,0 +1,269 @@
+"""The leader of one partition on this broker: appends what producers send, moves the high watermark, serves reads.
+
+Appending has two steps, so that all produce requests of a loop turn share one gathered write: `stage` checks a batch
+and gives it its offset, `write_staged` writes what was staged. Called by the produce, fetch and offset handlers;
+decides nothing about who leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from tidelog.log.epochs import EpochEnd
+from tidelog.log.errors import LogWriteFailed
+from tidelog.log.file_slice import FileSlice
+from tidelog.log.partition import PartitionLog
+from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset, PartitionIndex, TopicId, TopicName
+from tidelog.model.topic_settings import TopicConfig
+from tidelog.replica.rewriting import BatchRewriter
+from tidelog.replica.waiting import WaitingAcks, Watcher
+from tidelog.wire.batch import BatchHeader, check_produced_batch, check_timestamp_range
+from tidelog.wire.messages.produce import PartitionProduceResponse
+
+NEVER_MS: Final = 2**63 - 1
+# Enough growth to wake every waiting fetch: it will find that the partition is no longer led here.
+RESIGNED: Final = 2**62
+
+
+class Disk(Protocol):
+    """Whom the leader tells what the disk must do, or failed to do."""
+
+    def sync_due(self, leader: PartitionLeader) -> None: ...
+    def sync_later(self, leader: PartitionLeader, delay_ms: int) -> None: ...
+    def write_failed(self, leader: PartitionLeader, failure: LogWriteFailed) -> None: ...
+
+
+class PartitionLeader:
+    __slots__ = (
+        "_disk",
+        "_follower_ends",
+        "_node_id",
+        "_on_staged",
+        "_refuses_old",
+        "_rewriter",
+        "_staged",
+        "_staged_bytes",
+        "_unsynced_growth_bytes",
+        "batches_refused",
+        "bytes_in",
+        "bytes_out",
+        "config",
+        "epoch",
+        "failed",
+        "high_watermark",
+        "index",
+        "isr",
+        "log",
+        "records_in",
+        "replicas",
+        "staged_end_offset",
+        "topic",
+        "topic_id",
+        "waiting_acks",
+        "watchers",
+    )
+
+    def __init__(
+        self,
+        *,
+        node_id: NodeId,
+        topic: TopicName,
+        topic_id: TopicId,
+        index: PartitionIndex,
+        log: PartitionLog,
+        config: TopicConfig,
+        epoch: LeaderEpoch,
+        replicas: tuple[NodeId, ...],
+        isr: tuple[NodeId, ...],
+        on_staged: Callable[[PartitionLeader], None],
+        disk: Disk,
+    ) -> None:
+        self._node_id = node_id
+        self._on_staged = on_staged
+        self._disk = disk
+        self.failed = False
+        self._unsynced_growth_bytes = 0
+        self._staged_bytes = 0
+        # Where the log will end once the turn has written; acks=all waits for the high watermark to get there.
+        self.staged_end_offset = log.end_offset
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.log = log
+        self.epoch = epoch
+        self.replicas = replicas
+        self.isr = isr
+        self._follower_ends: dict[NodeId, Offset] = {}
+        self.waiting_acks = WaitingAcks()
+        # Insertion-ordered, so that who has waited longest is told first.
+        self.watchers: dict[Watcher, None] = {}
+        self._staged: list[PartitionProduceResponse] = []
+        self.records_in = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.batches_refused = 0
+        self.configure(config)
+        self.high_watermark = self._lowest_end_of_isr()
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    def configure(self, config: TopicConfig) -> None:
+        """Take new topic settings into use."""
+        self.config = config
+        self._rewriter = BatchRewriter.for_topic(config)
+        self._refuses_old = config.message_timestamp_before_max_ms < NEVER_MS
+
+    # Appending
+
+    def stage(self, records: memoryview, answer: PartitionProduceResponse, now_ms: int) -> None:
+        """Check one batch, give it its offset and keep it for the turn's write. Raises ProtocolError for a bad one."""
+        if self.failed:
+            raise ProtocolError(ErrorCode.KAFKA_STORAGE_ERROR, "the log directory of this partition is offline")
+        config = self.config
+        header = check_produced_batch(records, config.max_message_bytes)
+        rewriter = self._rewriter
+        if header.max_timestamp > now_ms + config.message_timestamp_after_max_ms or self._refuses_old:
+            self._check_timestamps(header, now_ms)
+        if rewriter is not None:
+            header, records = rewriter.rewrite(header, records, now_ms)
+            if rewriter.stamps_time:
+                answer.log_append_time_ms = now_ms
+        log = self.log
+        if header.producer_id >= 0:
+            duplicate = log.producers.check(header)
+            if duplicate is not None:
+                answer.base_offset = duplicate.base_offset
+                answer.log_start_offset = log.start_offset
+                return
+        try:
+            base_offset = log.stage(header, records, self.epoch)
+        except LogWriteFailed as failure:
+            # A new segment was due, and what was staged before could not be written.
+            self._lose_staged(failure)
+            raise ProtocolError(ErrorCode.KAFKA_STORAGE_ERROR, "the log cannot be written") from failure
+        answer.base_offset = base_offset
+        answer.log_start_offset = log.start_offset
+        self.staged_end_offset = Offset(base_offset + header.records_count)
+        self.records_in += header.records_count
+        self._staged_bytes += header.batch_length
+        if not self._staged:
+            self._on_staged(self)
+        self._staged.append(answer)
+
+    def _check_timestamps(self, header: BatchHeader, now_ms: int) -> None:
+        config = self.config
+        if config.message_timestamp_type == "CreateTime":
+            check_timestamp_range(
+                header, now_ms, config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
+            )
+
+    def write_staged(self) -> None:
+        """Write what the turn has staged. When that fails its answers become errors: nothing is pretended."""
+        log = self.log
+        try:
+            log.write_staged()
+        except LogWriteFailed as failure:
+            self._lose_staged(failure)
+        self._staged = []
+        grown_bytes, self._staged_bytes = self._staged_bytes, 0
+        if self.failed:
+            return
+        self.bytes_in += grown_bytes
+        config = self.config
+        if log.unflushed_records >= config.flush_messages:
+            # What must be on disk before it is acknowledged is not readable before, either.
+            self._unsynced_growth_bytes += grown_bytes
+            self._disk.sync_due(self)
+            return
+        if config.flush_ms < NEVER_MS:
+            self._disk.sync_later(self, config.flush_ms)
+        self._move_high_watermark(grown_bytes, log.end_offset)
+
+    def _lose_staged(self, failure: LogWriteFailed) -> None:
+        for answer in self._staged:
+            if answer.base_offset >= failure.first_lost_offset:
+                answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                answer.base_offset = -1
+                answer.log_start_offset = -1
+        self.staged_end_offset = self.log.end_offset
+        self._disk.write_failed(self, failure)
+
+    def synced(self) -> None:
+        """A sync is done: what it covers counts as written here."""
+        grown_bytes, self._unsynced_growth_bytes = self._unsynced_growth_bytes, 0
+        log = self.log
+        if log.unflushed_records >= self.config.flush_messages:
+            self._move_high_watermark(grown_bytes, log.recovery_point)
+            self._disk.sync_due(self)
+        else:
+            self._move_high_watermark(grown_bytes, log.end_offset)
+
+    def fail(self) -> None:
+        """The disk under this partition is gone: nothing is served from it any more, and nobody waits for it."""
+        self.failed = True
+        self.waiting_acks.fail()
+        self.resign()
+
+    def enough_in_sync(self) -> bool:
+        """Whether acks=all may be accepted: `min.insync.replicas` is a floor, never above the number of replicas."""
+        return len(self.isr) >= min(self.config.min_insync_replicas, len(self.replicas))
+
+    def _lowest_end_of_isr(self) -> Offset:
+        """The wooden bucket: the high watermark is the lowest end offset of the in-sync replicas."""
+        ends = [self._follower_ends.get(node, Offset(0)) for node in self.isr if node != self._node_id]
+        return min(ends, default=self.log.end_offset)
+
+    def _move_high_watermark(self, grown_bytes: int, own_end: Offset) -> None:
+        end = own_end if len(self.isr) <= 1 else min(own_end, self._lowest_end_of_isr())
+        if end <= self.high_watermark:
+            return
+        self.high_watermark = end
+        if self.waiting_acks:
+            self.waiting_acks.high_watermark_moved(end)
+        if self.watchers:
+            for watcher in tuple(self.watchers):
+                watcher.grew(self, grown_bytes)
+
+    def resign(self) -> None:
+        """Another broker leads, or the topic is gone: whoever waits here is told to look again."""
+        for watcher in tuple(self.watchers):
+            watcher.grew(self, RESIGNED)
+        self.watchers.clear()
+
+    # Reading
+
+    def check_epoch(self, client_epoch: int) -> None:
+        """Fence clients whose metadata is older, or newer, than what this leader knows (KIP-320)."""
+        if self.failed:
+            raise ProtocolError(ErrorCode.KAFKA_STORAGE_ERROR)
+        if client_epoch == NO_EPOCH or client_epoch == self.epoch:
+            return
+        if client_epoch < self.epoch:
+            raise ProtocolError(ErrorCode.FENCED_LEADER_EPOCH)
+        raise ProtocolError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    @property
+    def last_stable_offset(self) -> Offset:
+        return self.log.last_stable_offset(self.high_watermark)
+
+    def read(self, offset: Offset, max_bytes: int, up_to: Offset, at_least_one_batch: bool) -> FileSlice | None:
+        return self.log.read(offset, max_bytes, up_to, at_least_one_batch)
+
+    def end_offset_for_epoch(self, epoch: LeaderEpoch) -> EpochEnd:
+        """Where the records of an epoch end; the current one ends where the log does (KIP-101)."""
+        return self.log.end_offset_for_epoch(epoch)
+
+    def delete_records_before(self, offset: Offset) -> Offset:
+        """Move the log's start (DeleteRecords); -1 means the high watermark. Returns the new low watermark."""
+        target = self.high_watermark if offset == -1 else offset
+        if target < 0 or target > self.high_watermark:
+            raise ProtocolError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is above the high watermark {self.high_watermark}"
+            )
+        self.log.advance_start_offset(Offset(target))
+        for watcher in tuple(self.watchers):
+            watcher.grew(self, 0)
+        return self.log.start_offset
