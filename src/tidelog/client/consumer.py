@@ -32,6 +32,8 @@ PARTITION_BYTES_MAX: Final = 1024 * 1024
 FETCH_WAIT_S: Final = 0.5
 REQUEST_TIMEOUT_S: Final = 30.0
 RETRY_AFTER_S: Final = 0.1
+# How long a topic may be unknown before it counts as missing: one just created is not known to every broker at once.
+TOPIC_WAIT_S: Final = 1.0
 
 
 class OffsetReset(Enum):
@@ -119,7 +121,9 @@ class Consumer:
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         """Every partition of a topic."""
-        found = self._cluster.retry(lambda deadline: self._cluster.topic(TopicName(topic), deadline))
+        found = self._cluster.retry(
+            lambda deadline: self._cluster.topic(TopicName(topic), deadline), self._cluster.deadline(TOPIC_WAIT_S)
+        )
         return [TopicPartition(found.name, partition.index) for partition in found.partitions]
 
     def poll(self, timeout_s: float) -> list[ConsumerRecord]:
