@@ -51,5 +51,5 @@ def may_collide(name: str) -> bool:
 
 
 def is_internal(name: str) -> bool:
-    """True for topics that brokers keep for themselves; clients hide them and may not create them."""
+    """True for topics that brokers keep for themselves; clients hide them."""
     return name in INTERNAL_TOPICS

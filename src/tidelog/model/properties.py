@@ -28,7 +28,7 @@ def _logical_lines(text: str) -> Iterator[str]:
     natural = iter(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     for first in natural:
         line = first.lstrip(BLANKS)
-        if not line or line[0] in "#!":
+        if line in ("", "\\") or line[0] in "#!":
             continue
         while _is_continued(line):
             line = line[:-1] + next(natural, "").lstrip(BLANKS)
