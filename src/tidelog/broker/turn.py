@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tidelog.broker.receive import TURN_BYTES_MAX, Arena, LargeBuffers
+from tidelog.wire.schema import Response
 
 
 class Writes(Protocol):
@@ -18,7 +19,13 @@ class Writes(Protocol):
 
 
 class Answers(Protocol):
-    """A request that is answered after the turn's writes."""
+    """Where a response goes."""
+
+    def answer(self, response: Response) -> None: ...
+
+
+class Waits(Protocol):
+    """A request that decides after the turn's writes whether it is answered now or later."""
 
     def after_writes(self) -> None: ...
 
@@ -30,7 +37,17 @@ class Flushes(Protocol):
 
 
 class Turn:
-    __slots__ = ("_answers", "_call_soon", "_flushes", "_scheduled", "_writes", "arena", "large_buffers", "on_begin")
+    __slots__ = (
+        "_answers",
+        "_call_soon",
+        "_flushes",
+        "_on_begin",
+        "_scheduled",
+        "_waits",
+        "_writes",
+        "arena",
+        "large_buffers",
+    )
 
     def __init__(
         self,
@@ -40,18 +57,19 @@ class Turn:
     ) -> None:
         self.arena = Arena()
         self.large_buffers = LargeBuffers(memory_in_flight_bytes_max)
-        self.on_begin = on_begin
+        self._on_begin = on_begin
         self._call_soon = call_soon
         self._scheduled = False
         self._writes: list[Writes] = []
-        self._answers: list[Answers] = []
+        self._answers: list[tuple[Answers, Response]] = []
+        self._waits: list[Waits] = []
         self._flushes: list[Flushes] = []
 
     def begin(self) -> None:
         """Called before a socket is read: the turn will be settled once every ready socket has been."""
         if not self._scheduled:
             self._scheduled = True
-            self.on_begin()
+            self._on_begin()
             self._call_soon(self.settle)
         elif self.arena.taken_bytes > TURN_BYTES_MAX:
             self.settle()
@@ -61,8 +79,12 @@ class Turn:
         """Have the partition's staged bytes written; called once a turn for each partition."""
         self._writes.append(partition)
 
-    def answer(self, request: Answers) -> None:
-        self._answers.append(request)
+    def answer(self, call: Answers, response: Response) -> None:
+        """Have the response sent after the turn's writes, which may still put errors into it."""
+        self._answers.append((call, response))
+
+    def after_writes(self, request: Waits) -> None:
+        self._waits.append(request)
 
     def flush(self, connection: Flushes) -> None:
         """Have the connection send. Answers that arise outside of a turn (time-outs) start one."""
@@ -73,12 +95,15 @@ class Turn:
 
     def write_now(self) -> None:
         """Write and acknowledge what is staged, so that the request that follows on a connection sees it."""
-        while self._writes or self._answers:
+        while self._writes or self._answers or self._waits:
             writes, self._writes = self._writes, []
             for partition in writes:
                 partition.write_staged()
             answers, self._answers = self._answers, []
-            for request in answers:
+            for call, response in answers:
+                call.answer(response)
+            waits, self._waits = self._waits, []
+            for request in waits:
                 request.after_writes()
 
     def settle(self) -> None:

@@ -59,6 +59,7 @@ class PartitionLeader:
         "records_in",
         "replicas",
         "staged_end_offset",
+        "syncs_first",
         "topic",
         "topic_id",
         "waiting_acks",
@@ -114,14 +115,17 @@ class PartitionLeader:
         """Take new topic settings into use."""
         self.config = config
         self._rewriter = BatchRewriter.for_topic(config)
+        self.syncs_first = config.flush_messages < NEVER_MS
         self._refuses_old = config.message_timestamp_before_max_ms < NEVER_MS
 
     # Appending
 
-    def stage(self, records: memoryview, answer: PartitionProduceResponse, now_ms: int) -> None:
+    def stage(self, records: memoryview | None, answer: PartitionProduceResponse, now_ms: int) -> None:
         """Check one batch, give it its offset and keep it for the turn's write. Raises ProtocolError for a bad one."""
         if self.failed:
             raise ProtocolError(ErrorCode.KAFKA_STORAGE_ERROR, "the log directory of this partition is offline")
+        if records is None:
+            raise ProtocolError(ErrorCode.INVALID_RECORD, "there is no record batch")
         config = self.config
         header = check_produced_batch(records, config.max_message_bytes)
         rewriter = self._rewriter

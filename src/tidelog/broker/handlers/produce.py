@@ -12,9 +12,10 @@ from typing import Final, Protocol
 from tidelog.broker.call import Call
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import Offset
-from tidelog.replica.leader import NEVER_MS, PartitionLeader
-from tidelog.replica.partitions import NONE_LED, LedPartitions
+from tidelog.replica.leader import PartitionLeader
+from tidelog.replica.partitions import LedPartitions
 from tidelog.wire.messages.produce import (
+    LeaderIdAndEpoch,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -25,10 +26,14 @@ NO_ACKS: Final = 0
 LEADER_ACKS: Final = 1
 ALL_ACKS: Final = -1
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
+# Shared by all answers that have no other leader to name.
+NO_LEADER_HINT: Final = LeaderIdAndEpoch()
 
 
-class AnswersAfterWrites(Protocol):
-    def answer(self, request: PendingProduce) -> None: ...
+class Turn(Protocol):
+    def answer(self, call: Call, response: ProduceResponse) -> None: ...
+
+    def after_writes(self, request: PendingProduce) -> None: ...
 
 
 class Timers(Protocol):
@@ -40,7 +45,7 @@ class Timer(Protocol):
 
 
 class PendingProduce:
-    """A produce request between its staging and its answer."""
+    """A produce request with acks=0, acks=all, or to a log that is synced first, between its staging and its answer."""
 
     __slots__ = ("_acks", "_call", "_leaders", "_missing", "_response", "_timeout_ms", "_timer", "_timers")
 
@@ -52,7 +57,7 @@ class PendingProduce:
         self._timers = timers
         self._timer: Timer | None = None
         self._missing = 0
-        # With acks=all: what was appended where, to wait for its replication.
+        # What was appended where, to wait for its replication or sync.
         self._leaders: list[tuple[PartitionLeader, Offset, PartitionProduceResponse]] = []
 
     def wait_for(self, leader: PartitionLeader, answer: PartitionProduceResponse) -> None:
@@ -62,7 +67,6 @@ class PendingProduce:
         if self._acks == NO_ACKS:
             self._answer_nothing()
             return
-        # Only acks=all and logs that are synced before they acknowledge have anything to wait for.
         for leader, end_offset, answer in self._leaders:
             if leader.high_watermark < end_offset and not answer.error_code:
                 leader.waiting_acks.add(end_offset, self)
@@ -102,52 +106,60 @@ class PendingProduce:
 
 
 class ProduceHandler:
-    def __init__(
-        self, partitions: LedPartitions, turn: AnswersAfterWrites, timers: Timers, now_ms: Callable[[], int]
-    ) -> None:
+    def __init__(self, partitions: LedPartitions, turn: Turn, timers: Timers, now_ms: Callable[[], int]) -> None:
         self._partitions = partitions
         self._turn = turn
         self._timers = timers
         self._now_ms = now_ms
 
-    def __call__(self, call: Call, request: ProduceRequest) -> ProduceResponse | None:
+    def __call__(self, call: Call, request: ProduceRequest) -> None:
         acks = request.acks
         by_id = call.header.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+        partitions = self._partitions
+        now_ms = self._now_ms()
         topics: list[TopicProduceResponse] = []
         response = ProduceResponse(topics)
-        pending = PendingProduce(call, response, acks, request.timeout_ms, self._timers)
-        now_ms = self._now_ms()
+        pending = (
+            None if acks == LEADER_ACKS else PendingProduce(call, response, acks, request.timeout_ms, self._timers)
+        )
         for topic in request.topic_data:
             answers: list[PartitionProduceResponse] = []
             topics.append(TopicProduceResponse(topic.name, topic.topic_id, answers))
-            led = self._partitions.by_id.get(topic.topic_id) if by_id else self._partitions.by_name.get(topic.name)
+            led = partitions.by_id.get(topic.topic_id) if by_id else partitions.by_name.get(topic.name)
             for partition in topic.partition_data:
-                answer = PartitionProduceResponse(partition.index)
+                index = partition.index
+                answer = PartitionProduceResponse(index, 0, 0, -1, -1, [], None, NO_LEADER_HINT)
                 answers.append(answer)
-                leader = (led or NONE_LED).get(partition.index)
+                leader = led.get(index) if led is not None else None
                 try:
                     if leader is None:
                         raise ProtocolError(
-                            self._partitions.why_not_led_by_id(topic.topic_id, partition.index)
+                            partitions.why_not_led_by_id(topic.topic_id, index)
                             if by_id
-                            else self._partitions.why_not_led(topic.name, partition.index)
+                            else partitions.why_not_led(topic.name, index)
                         )
-                    if acks == ALL_ACKS:
-                        if not leader.enough_in_sync():
-                            raise ProtocolError(ErrorCode.NOT_ENOUGH_REPLICAS)
-                    elif acks != LEADER_ACKS and acks != NO_ACKS:
-                        raise ProtocolError(ErrorCode.INVALID_REQUIRED_ACKS)
-                    if partition.records is None:
-                        raise ProtocolError(ErrorCode.INVALID_RECORD, "there is no record batch")
+                    if acks != LEADER_ACKS:
+                        _check_acks(acks, leader)
                     leader.stage(partition.records, answer, now_ms)
+                    if leader.syncs_first and pending is None:
+                        pending = PendingProduce(call, response, acks, request.timeout_ms, self._timers)
+                    if pending is not None:
+                        pending.wait_for(leader, answer)
                 except ProtocolError as error:
                     answer.error_code = error.code
                     answer.error_message = error.message
                     answer.base_offset = -1
                     if leader is not None:
                         leader.batches_refused += 1
-                else:
-                    if acks == ALL_ACKS or leader.config.flush_messages < NEVER_MS:
-                        pending.wait_for(leader, answer)
-        self._turn.answer(pending)
-        return None
+        if pending is None:
+            self._turn.answer(call, response)
+        else:
+            self._turn.after_writes(pending)
+
+
+def _check_acks(acks: int, leader: PartitionLeader) -> None:
+    if acks == ALL_ACKS:
+        if not leader.enough_in_sync():
+            raise ProtocolError(ErrorCode.NOT_ENOUGH_REPLICAS)
+    elif acks != NO_ACKS:
+        raise ProtocolError(ErrorCode.INVALID_REQUIRED_ACKS)
