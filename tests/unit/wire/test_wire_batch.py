@@ -1,22 +1,13 @@
-"""The header of a record batch, and every reason for which a produced batch is refused.
-
-The expected codes are what Apache Kafka 4.2 answered to the same bytes, but where a comment says otherwise.
-"""
+"""The header of a record batch, and every reason for which a produced batch is refused."""
 
 from __future__ import annotations
 
-import struct
-import zlib
-from collections.abc import Callable
-
-import msgspec
 import pytest
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
+from harness.bad_batches import MAX_MESSAGE_BYTES, NOW, REFUSED, changed, made_by_aiokafka
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import LeaderEpoch, Offset
 from tidelog.wire.batch import (
-    HEADER,
     HEADER_BYTES,
     BatchHeader,
     check_produced_batch,
@@ -28,41 +19,6 @@ from tidelog.wire.batch import (
     write_log_append_time,
 )
 from tidelog.wire.crc import crc32c
-
-NOW = 1_700_000_000_000
-MAX_MESSAGE_BYTES = 1000
-
-
-def made_by_aiokafka(
-    count: int = 1, *, value: bytes = b"value", producer_id: int = -1, sequence: int = -1
-) -> bytearray:
-    builder = DefaultRecordBatchBuilder(
-        magic=2,
-        compression_type=0,
-        is_transactional=0,
-        producer_id=producer_id,
-        producer_epoch=0 if producer_id >= 0 else -1,
-        base_sequence=sequence,
-        batch_size=1 << 20,
-    )
-    for offset in range(count):
-        builder.append(offset, timestamp=NOW + offset, key=b"key", value=value, headers=[])
-    return bytearray(builder.build())
-
-
-def changed(**changes: int) -> bytearray:
-    """A batch with other header fields and the CRC that fits them, unless the CRC itself is what changes."""
-    batch = made_by_aiokafka()
-    HEADER.pack_into(batch, 0, *msgspec.structs.astuple(msgspec.structs.replace(read_header(batch), **changes)))
-    if "crc" not in changes:
-        struct.pack_into(">I", batch, 17, crc32c(batch[21:]))
-    return batch
-
-
-def old_message(magic: int) -> bytes:
-    timestamp = struct.pack(">q", NOW) if magic else b""
-    body = struct.pack(">bb", magic, 0) + timestamp + struct.pack(">ii", -1, 1) + b"v"
-    return struct.pack(">qiI", 0, len(body) + 4, zlib.crc32(body)) + body
 
 
 def test_the_crc_is_castagnolis_and_reads_memoryviews() -> None:
@@ -110,52 +66,11 @@ def test_each_attribute_bit_is_one_flag(attributes: int, flag: str) -> None:
     assert header.compression == 3
 
 
-REFUSED: dict[str, tuple[Callable[[], bytes | bytearray], ErrorCode]] = {
-    "no bytes": (lambda: b"", ErrorCode.INVALID_RECORD),
-    "16 bytes": (lambda: made_by_aiokafka()[:16], ErrorCode.INVALID_RECORD),
-    "one byte less than a header": (lambda: made_by_aiokafka()[:60], ErrorCode.INVALID_RECORD),
-    "a header alone": (lambda: made_by_aiokafka()[:61], ErrorCode.INVALID_RECORD),
-    "one byte missing": (lambda: made_by_aiokafka()[:-1], ErrorCode.INVALID_RECORD),
-    "two batches": (lambda: made_by_aiokafka() * 2, ErrorCode.INVALID_RECORD),
-    "bytes that are no batch behind it": (lambda: made_by_aiokafka() + b"x" * 30, ErrorCode.CORRUPT_MESSAGE),
-    # Apache Kafka drops less than 17 bytes in silence.
-    "one byte behind it": (lambda: made_by_aiokafka() + b"x", ErrorCode.CORRUPT_MESSAGE),
-    "magic 0": (lambda: old_message(0), ErrorCode.INVALID_RECORD),
-    "magic 1": (lambda: old_message(1), ErrorCode.INVALID_RECORD),
-    "magic 1 in a long message": (lambda: changed(magic=1), ErrorCode.INVALID_RECORD),
-    "magic 3": (lambda: changed(magic=3), ErrorCode.CORRUPT_MESSAGE),
-    "magic -1": (lambda: changed(magic=-1), ErrorCode.CORRUPT_MESSAGE),
-    "length 10": (lambda: changed(batch_length=10), ErrorCode.CORRUPT_MESSAGE),
-    "length 14": (lambda: changed(batch_length=14), ErrorCode.CORRUPT_MESSAGE),
-    "length of less than a header": (lambda: changed(batch_length=48), ErrorCode.CORRUPT_MESSAGE),
-    "negative length": (lambda: changed(batch_length=-1), ErrorCode.CORRUPT_MESSAGE),
-    # Apache Kafka's arithmetic overflows here and it answers UNKNOWN_SERVER_ERROR.
-    "length of 2 GiB": (lambda: changed(batch_length=2**31 - 1), ErrorCode.INVALID_RECORD),
-    "base offset 5": (lambda: changed(base_offset=5), ErrorCode.INVALID_RECORD),
-    "base offset -1": (lambda: changed(base_offset=-1), ErrorCode.INVALID_RECORD),
-    "too large": (lambda: made_by_aiokafka(value=b"x" * 2000), ErrorCode.MESSAGE_TOO_LARGE),
-    "wrong crc": (lambda: changed(crc=1), ErrorCode.CORRUPT_MESSAGE),
-    # Apache Kafka answers UNKNOWN_SERVER_ERROR to these two, which tells the client nothing.
-    "compression 5": (lambda: changed(attributes=5), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
-    "compression 7": (lambda: changed(attributes=7), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
-    "control batch": (lambda: changed(attributes=0x20), ErrorCode.INVALID_RECORD),
-    # Apache Kafka accepts and clears it, unless the topic uses log append time or the records have no timestamp.
-    "log append time": (lambda: changed(attributes=0x08), ErrorCode.INVALID_TIMESTAMP),
-    "no records": (lambda: changed(records_count=0, last_offset_delta=-1), ErrorCode.INVALID_RECORD),
-    "fewer offsets than records": (lambda: changed(records_count=2), ErrorCode.INVALID_RECORD),
-    "more offsets than records": (lambda: changed(last_offset_delta=5), ErrorCode.INVALID_RECORD),
-    "negative last offset": (lambda: changed(last_offset_delta=-1), ErrorCode.INVALID_RECORD),
-    "negative count": (lambda: changed(records_count=-1), ErrorCode.INVALID_RECORD),
-    "producer without sequence": (lambda: changed(producer_id=5, producer_epoch=0), ErrorCode.INVALID_RECORD),
-}
-
-
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_bad_batch_gets_the_code_that_kafka_gives(case: str) -> None:
-    make, code = REFUSED[case]
     with pytest.raises(ProtocolError) as refused:
-        check_produced_batch(memoryview(make()), MAX_MESSAGE_BYTES)
-    assert refused.value.code is code
+        check_produced_batch(memoryview(REFUSED[case].make()), MAX_MESSAGE_BYTES)
+    assert refused.value.code is REFUSED[case].code
     assert refused.value.message
 
 
