@@ -11,15 +11,13 @@ import socket
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
-
-import structlog
 
 from tidelog.broker.apis import Parts, build_dispatch
 from tidelog.broker.fetch_sessions import FetchSessions
 from tidelog.broker.listener import Listener, bind
-from tidelog.broker.metrics import MetricsServer, Sources
+from tidelog.broker.logs import log
 from tidelog.broker.own_settings import OwnSettings
 from tidelog.broker.partition_logs import PartitionLogs, log_config
 from tidelog.broker.quorum import QuorumOfOne, open_metadata_log
@@ -40,12 +38,13 @@ from tidelog.model.ids import NodeId, TopicPartition
 from tidelog.model.listeners import ListenerAddress
 from tidelog.replica.partitions import LedPartitions
 
+if TYPE_CHECKING:
+    from tidelog.broker.metrics import MetricsServer
+
 THREADS: Final = 4
 EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")
 SESSION_ID_MAX: Final = 2**31 - 1
 FETCH_SESSION_IDLE_SECONDS: Final = 120.0
-
-log = structlog.get_logger()
 
 
 class SystemEntropy:
@@ -163,6 +162,9 @@ class BrokerNode:
                 )
             )
         if self.own.metrics_port is not None:
+            # Loaded only when asked for: the library takes longer to import than the broker to start.
+            from tidelog.broker.metrics import MetricsServer, Sources
+
             sources = Sources(dispatch, self._partitions, self._listeners, sessions, self.started_seconds)
             self._metrics = MetricsServer(self.own.metrics_host, self.own.metrics_port, sources)
             self._metrics.start()

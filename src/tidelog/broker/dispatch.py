@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any, Final, Protocol
 
-import structlog
-
 from tidelog.broker.call import Call
 from tidelog.broker.connection import Connection
+from tidelog.broker.logs import log
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.apis import API_NAMES
 from tidelog.wire.compiler import reader
@@ -22,8 +21,6 @@ from tidelog.wire.schema import Message, Request, Response, VersionRange
 
 PRODUCE: Final = 0
 API_VERSIONS: Final = 18
-
-log = structlog.get_logger()
 
 
 class Handler(Protocol):

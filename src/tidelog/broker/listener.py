@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-import structlog
-
 from tidelog.broker.call import Call
 from tidelog.broker.connection import Connection
+from tidelog.broker.logs import log
 from tidelog.broker.turn import Turn
 
 ACCEPT_AT_ONCE_MAX: Final = 64
@@ -22,8 +21,6 @@ IDLE_CHECKS_PER_PERIOD: Final = 10
 IDLE_CHECK_SECONDS_MAX: Final = 30.0
 # A large frame of which nothing arrives for this long gives its memory back.
 STALLED_FRAME_SECONDS: Final = 30.0
-
-log = structlog.get_logger()
 
 
 def bind(host: str, port: int) -> socket.socket:

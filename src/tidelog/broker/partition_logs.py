@@ -3,8 +3,6 @@ settings."""
 
 from __future__ import annotations
 
-import structlog
-
 from tidelog.log.config import LogConfig
 from tidelog.log.directories import LogDirectories
 from tidelog.log.errors import LogFailed
@@ -12,8 +10,6 @@ from tidelog.log.partition import PartitionLog
 from tidelog.metadata.image import ClusterImage
 from tidelog.model.ids import TopicId, TopicPartition
 from tidelog.model.topic_settings import TopicConfig
-
-log = structlog.get_logger()
 
 
 def log_config(config: TopicConfig, producer_expiration_ms: int) -> LogConfig:

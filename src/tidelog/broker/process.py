@@ -9,15 +9,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Final
 
-import structlog
-
 from tidelog.broker.assembly import BrokerNode
-from tidelog.broker.logs import log_to_stderr
+from tidelog.broker.logs import log
 
 # Requests leave no cycles behind, so the collector need not look at every few hundred objects that pass through.
 GC_YOUNG_OBJECTS: Final = 50_000
-
-log = structlog.get_logger()
 
 
 def run_broker(
@@ -28,7 +24,7 @@ def run_broker(
     log_as_json: bool = False,
 ) -> int:
     """Run until SIGINT or SIGTERM; returns the exit code."""
-    log_to_stderr(log_level, log_as_json)
+    log.to_stderr(log_level, as_json=log_as_json)
     try:
         with asyncio.Runner(loop_factory=_event_loop_factory(properties)) as runner:
             return runner.run(_serve(properties, on_ready))

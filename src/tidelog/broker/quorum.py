@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Final, Protocol, TypeVar
 
-import structlog
-
+from tidelog.broker.logs import log
 from tidelog.controller.brokers import register
 from tidelog.controller.features import bootstrap
 from tidelog.controller.state import Controller
@@ -41,8 +40,6 @@ READ_BYTES: Final = 1024 * 1024
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, PartitionIndex(0))
 # Metadata is never deleted by age: the newest value of everything must be there.
 METADATA_LOG_CONFIG: Final = LogConfig(retention_ms=-1, deletes_old_segments=False)
-
-log = structlog.get_logger()
 
 
 class Loop(Protocol):

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Final
 
-import structlog
-
+from tidelog.broker.logs import log
 from tidelog.log.directories import LogDirectories
 from tidelog.log.errors import LogFailed, LogWriteFailed
 from tidelog.replica.leader import PartitionLeader
@@ -22,8 +21,6 @@ from tidelog.replica.partitions import LedPartitions
 
 FULL_DISK_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 REAP_SECONDS: Final = 1.0
-
-log = structlog.get_logger()
 
 
 class Storage:

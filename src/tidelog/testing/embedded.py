@@ -18,7 +18,6 @@ from types import TracebackType
 from typing import Final
 
 from tidelog.broker.assembly import BrokerNode
-from tidelog.broker.logs import log_to_logging
 
 START_SECONDS_MAX: Final = 60.0
 STOP_SECONDS_MAX: Final = 60.0
@@ -74,7 +73,6 @@ class Broker:
     def start(self) -> Broker:
         if self._thread is not None:
             raise RuntimeError("the broker is running already")
-        log_to_logging()
         if self._data is None:
             self._temporary = Path(tempfile.mkdtemp(prefix="tidelog-"))
         started: Future[BrokerNode] = Future()
