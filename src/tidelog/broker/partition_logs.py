@@ -3,6 +3,7 @@ settings."""
 
 from __future__ import annotations
 
+from tidelog.broker.logs import log
 from tidelog.log.config import LogConfig
 from tidelog.log.directories import LogDirectories
 from tidelog.log.errors import LogFailed
