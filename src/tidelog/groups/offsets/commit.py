@@ -1,0 +1,175 @@
+"""OffsetCommit (key 8), v2-v10, and TxnOffsetCommit (key 28), v0-v5: note how far a group has come.
+
+Members commit with their generation; who is none (generation -1, no member id) may do so while the group is empty.
+Offsets of a transaction are pending until its end.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from tidelog.groups.calls import Caller, Outcome, Reply
+from tidelog.groups.classic.rebalance import restart_session
+from tidelog.groups.classic.states import State
+from tidelog.groups.records import EndTransaction, Record, offset_commit
+from tidelog.groups.shard import Group, GroupShard
+from tidelog.machine.runtime import Result
+from tidelog.metadata.image import TopicImage
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_TIMESTAMP, PartitionIndex, ProducerEpoch, ProducerId
+from tidelog.wire.messages.group_records import OffsetCommitValue
+from tidelog.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from tidelog.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+# From this version on an unknown group is called that; before, the generation is called wrong.
+GROUP_NOT_FOUND_VERSION: Final = 9
+# From this version on topics are named by their id.
+TOPIC_ID_VERSION: Final = 10
+
+
+class Committer(NamedTuple):
+    """Who commits, as both requests say it."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    transactional: bool
+
+    @property
+    def is_member(self) -> bool:
+        """Whether it says that it belongs to the group."""
+        return self.generation >= 0 or bool(self.member_id) or self.instance_id is not None
+
+
+def commit_offsets(shard: GroupShard, request: OffsetCommitRequest, caller: Caller, now_ms: int) -> Outcome:
+    """Commit offsets; they count when the answer is given."""
+    committer = Committer(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        transactional=False,
+    )
+    refused = _check(shard, committer, caller.version)
+    if refused is ErrorCode.NONE:
+        _show_life(shard, committer, now_ms)
+    # Only v2-v4 can ask for a retention of their own.
+    expire_ms = NO_TIMESTAMP if request.retention_time_ms < 0 else now_ms + request.retention_time_ms
+    records: list[Record] = []
+    topics: list[OffsetCommitResponseTopic] = []
+    by_id = caller.version >= TOPIC_ID_VERSION
+    for topic in request.topics:
+        image = shard.image.topic_by_id(topic.topic_id) if by_id else shard.image.topic(topic.name)
+        unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        partitions: list[OffsetCommitResponsePartition] = []
+        for partition in topic.partitions:
+            index, metadata = partition.partition_index, partition.committed_metadata or ""
+            error = refused or _check_partition(shard, image, unknown, index, metadata)
+            partitions.append(OffsetCommitResponsePartition(index, error))
+            if error is ErrorCode.NONE:
+                assert image is not None
+                value = OffsetCommitValue(
+                    offset=partition.committed_offset,
+                    leader_epoch=partition.committed_leader_epoch,
+                    metadata=metadata,
+                    commit_timestamp=now_ms,
+                    expire_timestamp=expire_ms,
+                    topic_id=topic.topic_id,
+                )
+                records.append(offset_commit(request.group_id, image.name, index, value))
+        topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions))
+    return Result(records, (Reply(caller.waiter, OffsetCommitResponse(topics=topics)),))
+
+
+def commit_transaction_offsets(
+    shard: GroupShard, request: TxnOffsetCommitRequest, caller: Caller, now_ms: int
+) -> Outcome:
+    """Commit offsets as part of a transaction. That the producer may do so is for the transaction's side to know."""
+    committer = Committer(
+        request.group_id, request.member_id, request.group_instance_id, request.generation_id, transactional=True
+    )
+    refused = _check(shard, committer, caller.version) if request.group_id else ErrorCode.INVALID_GROUP_ID
+    producer_id, producer_epoch = ProducerId(request.producer_id), ProducerEpoch(request.producer_epoch)
+    records: list[Record] = []
+    topics: list[TxnOffsetCommitResponseTopic] = []
+    for topic in request.topics:
+        image = shard.image.topic(topic.name)
+        partitions: list[TxnOffsetCommitResponsePartition] = []
+        for partition in topic.partitions:
+            index, metadata = partition.partition_index, partition.committed_metadata or ""
+            error = refused or _check_partition(shard, image, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, index, metadata)
+            partitions.append(TxnOffsetCommitResponsePartition(index, error))
+            if error is ErrorCode.NONE:
+                value = OffsetCommitValue(
+                    offset=partition.committed_offset,
+                    leader_epoch=partition.committed_leader_epoch,
+                    metadata=metadata,
+                    commit_timestamp=now_ms,
+                )
+                records.append(offset_commit(request.group_id, topic.name, index, value, producer_id, producer_epoch))
+        topics.append(TxnOffsetCommitResponseTopic(topic.name, partitions))
+    return Result(records, (Reply(caller.waiter, TxnOffsetCommitResponse(topics=topics)),))
+
+
+def end_transaction(shard: GroupShard, marker: EndTransaction) -> Result[Record, None]:
+    """Write the marker with which the transaction coordinator ends a transaction in this partition."""
+    return Result([marker], None)
+
+
+def _check(shard: GroupShard, committer: Committer, version: int) -> ErrorCode:
+    group = shard.groups.get(committer.group_id)
+    if group is not None:
+        return _check_classic(group, committer)
+    if committer.generation < 0:
+        return ErrorCode.NONE
+    if version >= GROUP_NOT_FOUND_VERSION and not committer.transactional:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    return ErrorCode.ILLEGAL_GENERATION
+
+
+def _check_classic(group: Group, committer: Committer) -> ErrorCode:
+    if committer.generation < 0 and group.state is State.EMPTY:
+        return ErrorCode.NONE
+    if committer.is_member:
+        error = group.check_member(committer.member_id, committer.instance_id)
+        if error is not ErrorCode.NONE:
+            return error
+        if committer.generation != group.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+    elif not committer.transactional:
+        # Old versions of a transactional commit cannot say who they are.
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if group.state is State.COMPLETING_REBALANCE and not committer.transactional:
+        # It knows the generation, but not yet what it owns in it.
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def _show_life(shard: GroupShard, committer: Committer, now_ms: int) -> None:
+    """A commit is as good as a heartbeat."""
+    group = shard.groups.get(committer.group_id)
+    if group is not None and group.state in (State.STABLE, State.PREPARING_REBALANCE):
+        restart_session(shard, group.members[committer.member_id], now_ms)
+
+
+def _check_partition(
+    shard: GroupShard, topic: TopicImage | None, unknown: ErrorCode, partition: int, metadata: str
+) -> ErrorCode:
+    if topic is None:
+        return unknown
+    if PartitionIndex(partition) not in topic.partitions:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if len(metadata) > shard.settings.offset_metadata_bytes_max:
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    return ErrorCode.NONE

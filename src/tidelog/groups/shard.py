@@ -1,0 +1,132 @@
+"""The machine of one partition of `__consumer_offsets`: all groups that it keeps, and their offsets.
+
+Commands are functions over a `GroupShard` that take a request, who asks, and the time, and return records and replies
+(`calls.py`). Only `replay` changes what is written down. What never is (who waits, sessions, the progress of a
+classic rebalance) is changed by commands, as heartbeats change a controller's sessions: it is lost with the
+leadership, and a group begins again from what was written. Timers are data (`deadlines.py`): whoever drives the shard
+submits `expiry.expire` whenever `next_deadline_ms` has passed. Time is passed in and must neither go back nor leap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, TypeAlias
+from uuid import UUID
+
+from tidelog.groups.calls import Reply
+from tidelog.groups.classic.answers import join_error, sync_error
+from tidelog.groups.classic.group import ClassicGroup
+from tidelog.groups.classic.states import State
+from tidelog.groups.deadlines import Alarm, Deadlines, Timer
+from tidelog.groups.offsets.store import CommittedOffset, OffsetStore
+from tidelog.groups.records import EndTransaction, GroupRecord, Record
+from tidelog.groups.settings import Settings
+from tidelog.metadata.image import EMPTY, ClusterImage
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_PRODUCER, LeaderEpoch, Offset
+from tidelog.wire.messages.group_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    LegacyOffsetCommitKey,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from tidelog.wire.schema import Message
+
+Group: TypeAlias = ClassicGroup
+
+
+class Entropy(Protocol):
+    """Where the ids of new members come from."""
+
+    def uuid(self) -> UUID: ...
+
+
+class GroupShard:
+    """All that one coordinator knows. Built anew, and replayed, whenever leadership was lost."""
+
+    def __init__(self, settings: Settings, entropy: Entropy, image: ClusterImage = EMPTY) -> None:
+        self.settings = settings
+        self.entropy = entropy
+        self.image = image
+        self.groups: dict[str, Group] = {}
+        self.offsets = OffsetStore()
+        self.deadlines = Deadlines()
+        self.retention_timer = Timer(Alarm.RETENTION)
+        # Groups that the sweep for expired offsets has not looked at yet.
+        self.unswept: list[str] = []
+        # From `loading.loaded` on the groups live: what is replayed are records of our own.
+        self.leading = False
+
+    def replay(self, records: Sequence[Record], offset: Offset, epoch: LeaderEpoch) -> None:
+        """Apply records, of which the last has `offset`."""
+        record_offset = offset - len(records)
+        for record in records:
+            record_offset += 1
+            if isinstance(record, EndTransaction):
+                self.offsets.end_transaction(record.producer_id, record.committed)
+            else:
+                _REPLAYS[type(record.key)](self, record, record_offset)
+
+    def next_deadline_ms(self) -> int | None:
+        """When `expiry.expire` is to be submitted next; any command may bring it forward."""
+        return self.deadlines.next_ms()
+
+    def metadata_changed(self, image: ClusterImage) -> None:
+        """The cluster has changed."""
+        self.image = image
+
+    def unload(self) -> list[Reply]:
+        """The leadership is lost: whoever waits is told to look for the new coordinator. The shard is used no more."""
+        self.leading = False
+        replies: list[Reply] = []
+        for group in self.groups.values():
+            for member in group.members.values():
+                if member.joining is not None:
+                    error = join_error(member.member_id, ErrorCode.NOT_COORDINATOR, member.joining.version)
+                    replies.append(Reply(member.joining.waiter, error))
+                if member.syncing is not None:
+                    replies.append(Reply(member.syncing.waiter, sync_error(ErrorCode.NOT_COORDINATOR)))
+            group.state = State.DEAD
+        return replies
+
+    def _forget(self, group_id: str) -> None:
+        for timer in self.groups.pop(group_id).timers():
+            self.deadlines.stop(timer)
+
+    def _replay_offset(self, record: GroupRecord, record_offset: int) -> None:
+        key, value = record.key, record.value
+        assert isinstance(key, OffsetCommitKey | LegacyOffsetCommitKey)
+        if value is None:
+            self.offsets.remove(key.group, key.topic, key.partition)
+            return
+        assert isinstance(value, OffsetCommitValue)
+        if key.group not in self.groups:
+            # Someone stores offsets without being a member of anything: a simple group.
+            self.groups[key.group] = ClassicGroup(key.group)
+        committed = CommittedOffset.of(value, record_offset)
+        if record.producer_id == NO_PRODUCER:
+            self.offsets.put(key.group, key.topic, key.partition, committed)
+        else:
+            self.offsets.put_pending(record.producer_id, key.group, key.topic, key.partition, committed)
+
+    def _replay_classic_group(self, record: GroupRecord, record_offset: int) -> None:
+        key, value = record.key, record.value
+        assert isinstance(key, GroupMetadataKey)
+        group = self.groups.get(key.group)
+        if value is None:
+            if group is not None:
+                self._forget(key.group)
+            return
+        assert isinstance(value, GroupMetadataValue)
+        if self.leading and group is not None:
+            group.adopt(value)
+        else:
+            self.groups[key.group] = ClassicGroup.load(key.group, value)
+
+
+_REPLAYS: Final[dict[type[Message], Callable[[GroupShard, GroupRecord, int], None]]] = {
+    LegacyOffsetCommitKey: GroupShard._replay_offset,
+    OffsetCommitKey: GroupShard._replay_offset,
+    GroupMetadataKey: GroupShard._replay_classic_group,
+}
