@@ -92,17 +92,28 @@ def _decode(body: bytes, header: BatchHeader) -> list[Record]:
     count = header.records_count
     if not 0 <= count <= len(body) // RECORD_BYTES_MIN:
         raise _malformed(f"The batch claims {count} records in {len(body)} bytes.")
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
     log_append_time = header.max_timestamp if header.is_log_append_time else None
     records: list[Record] = []
     position = 0
     try:
+        # Numbers of one byte, which most are, are read in place: a consumer spends its time here.
         for _ in range(count):
             length, position = _read_varint(body, position)
             end = position + length
             if length < 0 or end > len(body):
                 raise _malformed(f"A record of {length} bytes does not fit into its batch.")
-            timestamp_delta, position = _read_varint(body, position + 1, VARLONG_BYTES_MAX)  # Attributes are unused.
-            offset_delta, position = _read_varint(body, position)
+            position += 1  # The record's attributes, which nobody uses.
+            byte = body[position]
+            if byte < 0x80:
+                timestamp_delta, position = (byte >> 1) ^ -(byte & 1), position + 1
+            else:
+                timestamp_delta, position = _read_varint(body, position, VARLONG_BYTES_MAX)
+            byte = body[position]
+            if byte < 0x80:
+                offset_delta, position = (byte >> 1) ^ -(byte & 1), position + 1
+            else:
+                offset_delta, position = _read_varint(body, position)
             key, position = _read_bytes(body, position, end)
             value, position = _read_bytes(body, position, end)
             headers: tuple[RecordHeader, ...] = ()
@@ -114,8 +125,8 @@ def _decode(body: bytes, header: BatchHeader) -> list[Record]:
                 raise _malformed(
                     f"A record says it has {length} bytes, but its fields end {end - position} before that."
                 )
-            timestamp = header.base_timestamp + timestamp_delta if log_append_time is None else log_append_time
-            records.append(Record(header.base_offset + offset_delta, timestamp, key, value, headers))
+            timestamp = base_timestamp + timestamp_delta if log_append_time is None else log_append_time
+            records.append(Record(base_offset + offset_delta, timestamp, key, value, headers))
     except IndexError:
         raise _malformed("The records end too early.") from None
     if position != len(body):
@@ -137,9 +148,16 @@ def _read_varint(body: bytes, position: int, bytes_max: int = VARINT_BYTES_MAX) 
 
 
 def _read_bytes(body: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    length, position = _read_varint(body, position)
-    if length < 0:
-        return None, position
+    byte = body[position]
+    if byte < 0x80:
+        position += 1
+        if byte & 1:
+            return None, position
+        length = byte >> 1
+    else:
+        length, position = _read_varint(body, position)
+        if length < 0:
+            return None, position
     if length > end - position:
         raise _malformed(f"A field of {length} bytes reaches beyond its record.")
     return body[position : position + length], position + length
