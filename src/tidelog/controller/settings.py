@@ -14,10 +14,10 @@ from tidelog.controller.state import Controller
 from tidelog.machine.runtime import RECORDS_PER_BATCH_MAX, Result
 from tidelog.metadata.image import ConfigResource, ResourceType
 from tidelog.metadata.settings import ALL_BROKERS
-from tidelog.model.broker_settings import BROKER_SETTINGS
+from tidelog.model.broker_settings import BROKER_SETTINGS, broker_values, check_dynamic_overrides
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NodeId
-from tidelog.model.settings import Setting, SettingType, SettingValue, UpdateMode, parse_value
+from tidelog.model.settings import Setting, SettingType
 from tidelog.model.topic_settings import (
     TOPIC_SETTINGS,
     check_topic_config,
@@ -223,7 +223,7 @@ def _check_values(
     controller: Controller, resource: ConfigResource, before: Mapping[str, str], values: Mapping[str, str | None]
 ) -> None:
     if resource.type is ResourceType.BROKER:
-        _check_broker(resource, values)
+        check_dynamic_overrides(values, for_all_brokers=resource == ALL_BROKERS)
     else:
         after = {**before, **values}
         _check_topic(controller, {name: value for name, value in after.items() if value is not None})
@@ -231,29 +231,8 @@ def _check_values(
 
 def _check_topic(controller: Controller, settings: Mapping[str, str]) -> None:
     parse_topic_overrides(settings)
-    check_topic_config(topic_config(topic_defaults(_broker_values(controller)), settings))
-
-
-def _broker_values(controller: Controller) -> dict[str, SettingValue]:
-    merged = {**controller.policy.static_settings, **controller.image.config(ALL_BROKERS)}
-    return {name: parse_value(BROKER_SETTINGS[name], text) for name, text in merged.items() if name in BROKER_SETTINGS}
-
-
-def _check_broker(resource: ConfigResource, values: Mapping[str, str | None]) -> None:
-    """Unknown settings are let through: they may belong to a plug-in, or to a newer broker."""
-    known = {name: value for name, value in values.items() if name in BROKER_SETTINGS}
-    fixed = [name for name in known if BROKER_SETTINGS[name].mode is UpdateMode.READ_ONLY]
-    if fixed:
-        raise _bad_request(f"These settings cannot be changed while a broker runs: {', '.join(fixed)}.")
-    if resource == ALL_BROKERS:
-        single = [name for name in known if BROKER_SETTINGS[name].mode is UpdateMode.PER_BROKER]
-        if single:
-            raise _bad_request(f"These settings can only be changed for one broker by its id: {', '.join(single)}.")
-    for name, value in known.items():
-        try:
-            parse_value(BROKER_SETTINGS[name], value)
-        except ProtocolError as error:
-            raise _bad_request(error.message or name) from error
+    of_brokers = broker_values({**controller.policy.static_settings, **controller.image.config(ALL_BROKERS)})
+    check_topic_config(topic_config(topic_defaults(of_brokers), settings))
 
 
 def _bad_request(message: str) -> ProtocolError:
