@@ -11,6 +11,7 @@ from tidelog.broker.auto_creation import AutoCreation
 from tidelog.broker.commands import Commands
 from tidelog.broker.dispatch import Dispatch, Served, serve
 from tidelog.broker.fetch_sessions import FetchSessions
+from tidelog.broker.group_coordinator import GroupCoordinator
 from tidelog.broker.handlers.alter_configs import AlterConfigsHandler
 from tidelog.broker.handlers.api_versions import ApiVersionsHandler
 from tidelog.broker.handlers.create_partitions import CreatePartitionsHandler
@@ -23,12 +24,19 @@ from tidelog.broker.handlers.describe_log_dirs import DescribeLogDirsHandler
 from tidelog.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
 from tidelog.broker.handlers.fetch import FetchHandler
 from tidelog.broker.handlers.find_coordinator import FindCoordinatorHandler
+from tidelog.broker.handlers.heartbeat import heartbeat_handler
 from tidelog.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
 from tidelog.broker.handlers.init_producer_id import InitProducerIdHandler
+from tidelog.broker.handlers.join_group import join_group_handler
+from tidelog.broker.handlers.leave_group import leave_group_handler
 from tidelog.broker.handlers.list_offsets import ListOffsetsHandler
 from tidelog.broker.handlers.metadata import MetadataHandler
+from tidelog.broker.handlers.offset_commit import offset_commit_handler
+from tidelog.broker.handlers.offset_delete import offset_delete_handler
+from tidelog.broker.handlers.offset_fetch import OffsetFetchHandler
 from tidelog.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from tidelog.broker.handlers.produce import ProduceHandler
+from tidelog.broker.handlers.sync_group import sync_group_handler
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.settings import LiveSettings
 from tidelog.broker.turn import Turn
@@ -50,12 +58,19 @@ from tidelog.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from tidelog.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from tidelog.wire.messages.fetch import FetchRequest
 from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
+from tidelog.wire.messages.heartbeat import HeartbeatRequest
 from tidelog.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from tidelog.wire.messages.init_producer_id import InitProducerIdRequest
+from tidelog.wire.messages.join_group import JoinGroupRequest
+from tidelog.wire.messages.leave_group import LeaveGroupRequest
 from tidelog.wire.messages.list_offsets import ListOffsetsRequest
 from tidelog.wire.messages.metadata import MetadataRequest
+from tidelog.wire.messages.offset_commit import OffsetCommitRequest
+from tidelog.wire.messages.offset_delete import OffsetDeleteRequest
+from tidelog.wire.messages.offset_fetch import OffsetFetchRequest
 from tidelog.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from tidelog.wire.messages.produce import ProduceRequest
+from tidelog.wire.messages.sync_group import SyncGroupRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,7 @@ class Parts:
     broker_epoch: Callable[[], int]
     commands: Commands
     partitions: LedPartitions
+    groups: GroupCoordinator
     directories: LogDirectories
     sessions: FetchSessions
     turn: Turn
@@ -123,8 +139,15 @@ def _handlers(parts: Parts) -> list[Served]:
         serve(DescribeClusterRequest, DescribeClusterHandler(image, parts.cluster_id, parts.controller_id)),
         serve(DeleteRecordsRequest, DeleteRecordsHandler(partitions)),
         serve(DescribeLogDirsRequest, DescribeLogDirsHandler(parts.directories)),
-        serve(FindCoordinatorRequest, FindCoordinatorHandler(image, parts.node_id)),
+        serve(FindCoordinatorRequest, FindCoordinatorHandler(image, parts.groups)),
         # v6 (two-phase commit, KIP-939) is not settled in Apache Kafka either.
         serve(InitProducerIdRequest, InitProducerIdHandler(producer_ids), versions="0-5"),
         serve(OffsetForLeaderEpochRequest, OffsetForLeaderEpochHandler(partitions)),
+        serve(JoinGroupRequest, join_group_handler(parts.groups)),
+        serve(SyncGroupRequest, sync_group_handler(parts.groups)),
+        serve(HeartbeatRequest, heartbeat_handler(parts.groups)),
+        serve(LeaveGroupRequest, leave_group_handler(parts.groups)),
+        serve(OffsetCommitRequest, offset_commit_handler(parts.groups)),
+        serve(OffsetFetchRequest, OffsetFetchHandler(parts.groups)),
+        serve(OffsetDeleteRequest, offset_delete_handler(parts.groups)),
     ]

@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 
 from tidelog.broker.apis import Parts, build_dispatch
 from tidelog.broker.fetch_sessions import FetchSessions
+from tidelog.broker.group_coordinator import GroupCoordinator
 from tidelog.broker.listener import Listener, bind
 from tidelog.broker.logs import log
 from tidelog.broker.own_settings import OwnSettings
@@ -66,6 +67,7 @@ class BrokerNode:
         self.started_seconds = time.time()
         self._loop = loop
         self._clock = RealClock()
+        self._started_monotonic = self._clock.monotonic()
         # The wall clock, read once a turn.
         self._turn_ms = self._clock.now_ms()
         self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="tidelog-disk")
@@ -85,6 +87,7 @@ class BrokerNode:
         self._listeners: list[Listener] = []
         self._metrics: MetricsServer | None = None
         self._quorum: QuorumOfOne | None = None
+        self._groups: GroupCoordinator | None = None
 
     # What others may know of it
 
@@ -119,6 +122,10 @@ class BrokerNode:
             registration = self._registration([(listener, sock.getsockname()[1]) for listener, sock in sockets])
             quorum.lead(registration)
             self._publisher.subscribe(self._partitions.apply)
+            self._groups = groups = GroupCoordinator(
+                config, quorum, self._partitions, SystemEntropy(), self._steady_ms, self._loop
+            )
+            self._publisher.subscribe(groups.apply)
         except BaseException:
             for _, sock in sockets:
                 sock.close()
@@ -140,6 +147,7 @@ class BrokerNode:
                 broker_epoch=lambda: quorum.broker_epoch,
                 commands=quorum,
                 partitions=self._partitions,
+                groups=groups,
                 directories=self._directories,
                 sessions=sessions,
                 turn=self._turn,
@@ -187,6 +195,8 @@ class BrokerNode:
         self._turn.settle()
         for listener in self._listeners:
             listener.close()
+        if self._groups is not None:
+            self._groups.stop()
         if self._metrics is not None:
             self._metrics.close()
         self._storage.stop()
@@ -197,6 +207,10 @@ class BrokerNode:
             self._directories.close()
         else:
             self._directories.abandon()
+
+    def _steady_ms(self) -> int:
+        """Wall clock time that neither leaps nor goes back while the broker runs: what sessions are measured with."""
+        return int((self.started_seconds + self._clock.monotonic() - self._started_monotonic) * 1000)
 
     def _read_clock(self) -> None:
         self._turn_ms = self._clock.now_ms()

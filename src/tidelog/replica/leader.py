@@ -18,13 +18,16 @@ from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset, PartitionIndex, TopicId, TopicName
 from tidelog.model.topic_settings import TopicConfig
 from tidelog.replica.rewriting import BatchRewriter
-from tidelog.replica.waiting import WaitingAcks, Watcher
-from tidelog.wire.batch import BatchHeader, check_produced_batch, check_timestamp_range
+from tidelog.replica.waiting import AcksWaiter, WaitingAcks, Watcher
+from tidelog.wire.batch import BatchHeader, check_produced_batch, check_timestamp_range, read_header
 from tidelog.wire.messages.produce import PartitionProduceResponse
 
 NEVER_MS: Final = 2**63 - 1
 # Enough growth to wake every waiting fetch: it will find that the partition is no longer led here.
 RESIGNED: Final = 2**62
+NOTHING_WRITTEN: Final = Offset(-1)
+# Stands among the answers of a turn for what the broker itself wrote: nobody reads it.
+OWN_BATCH: Final = PartitionProduceResponse(-1, base_offset=-1)
 
 
 class Disk(Protocol):
@@ -157,6 +160,29 @@ class PartitionLeader:
             self._on_staged(self)
         self._staged.append(answer)
 
+    def stage_own(self, batch: bytes, waiter: AcksWaiter) -> Offset:
+        """Take a batch that the broker itself writes (a coordinator's records); returns the offset after it.
+
+        The waiter is told when it is replicated. Raises ProtocolError when the log cannot be written.
+        """
+        if self.failed:
+            raise ProtocolError(ErrorCode.KAFKA_STORAGE_ERROR, "the log directory of this partition is offline")
+        view = memoryview(bytearray(batch))
+        header = read_header(view)
+        try:
+            base_offset = self.log.stage(header, view, self.epoch)
+        except LogWriteFailed as failure:
+            self._lose_staged(failure)
+            raise ProtocolError(ErrorCode.KAFKA_STORAGE_ERROR, "the log cannot be written") from failure
+        self.staged_end_offset = end = Offset(base_offset + header.last_offset_delta + 1)
+        self._staged_bytes += header.batch_length
+        self.records_in += header.records_count
+        if not self._staged:
+            self._on_staged(self)
+        self._staged.append(OWN_BATCH)
+        self.waiting_acks.add(end, waiter)
+        return end
+
     def _check_timestamps(self, header: BatchHeader, now_ms: int) -> None:
         config = self.config
         if config.message_timestamp_type == "CreateTime":
@@ -193,6 +219,7 @@ class PartitionLeader:
                 answer.base_offset = -1
                 answer.log_start_offset = -1
         self.staged_end_offset = self.log.end_offset
+        self.waiting_acks.fail_beyond(self.log.end_offset)
         self._disk.write_failed(self, failure)
 
     def synced(self) -> None:
@@ -208,7 +235,7 @@ class PartitionLeader:
     def fail(self) -> None:
         """The disk under this partition is gone: nothing is served from it any more, and nobody waits for it."""
         self.failed = True
-        self.waiting_acks.fail()
+        self.waiting_acks.fail_beyond(NOTHING_WRITTEN)
         self.resign()
 
     def enough_in_sync(self) -> bool:

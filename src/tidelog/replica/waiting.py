@@ -6,7 +6,7 @@ The leader calls these; they hold no timers of their own (the broker's edge does
 
 from __future__ import annotations
 
-from collections import deque
+from heapq import heappop, heappush
 from typing import Protocol
 
 from tidelog.model.ids import Offset
@@ -24,30 +24,33 @@ class AcksWaiter(Protocol):
     def replicated(self) -> None: ...
 
     def failed(self) -> None:
-        """They never will be: the disk under the partition is gone."""
+        """They never will be: they were not written, or the disk under the partition is gone."""
 
 
 class WaitingAcks:
-    """Produce requests of one partition in the order of their offsets."""
+    """Who waits for which end offset of one partition."""
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("_added", "_waiting")
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Offset, AcksWaiter]] = deque()
+        # The running number keeps those with the same offset in the order in which they came.
+        self._waiting: list[tuple[Offset, int, AcksWaiter]] = []
+        self._added = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def add(self, end_offset: Offset, waiter: AcksWaiter) -> None:
-        assert not self._waiting or self._waiting[-1][0] <= end_offset
-        self._waiting.append((end_offset, waiter))
+        self._added += 1
+        heappush(self._waiting, (end_offset, self._added, waiter))
 
     def high_watermark_moved(self, high_watermark: Offset) -> None:
-        waiting = self._waiting
-        while waiting and waiting[0][0] <= high_watermark:
-            waiting.popleft()[1].replicated()
+        while self._waiting and self._waiting[0][0] <= high_watermark:
+            heappop(self._waiting)[2].replicated()
 
-    def fail(self) -> None:
-        waiting, self._waiting = self._waiting, deque()
-        for _, waiter in waiting:
+    def fail_beyond(self, end_offset: Offset) -> None:
+        """Nothing after this offset was written."""
+        lost = sorted(entry for entry in self._waiting if entry[0] > end_offset)
+        self._waiting = sorted(entry for entry in self._waiting if entry[0] <= end_offset)
+        for _, _, waiter in lost:
             waiter.failed()

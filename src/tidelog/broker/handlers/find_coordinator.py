@@ -1,6 +1,6 @@
 """FindCoordinator (key 10), v0-v6. v1: key types. v4: several keys (KIP-699). v6: share groups (KIP-932).
 
-One broker is the coordinator of everything it serves.
+The coordinator of a group is the leader of the partition of `__consumer_offsets` that its id falls into.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Final
 
 from tidelog.broker.call import Call
-from tidelog.metadata.image import ClusterImage
+from tidelog.broker.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from tidelog.metadata.image import ClusterImage, Endpoint
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NodeId
 from tidelog.wire.messages.find_coordinator import (
@@ -24,15 +25,23 @@ TRANSACTION: Final = 1
 
 
 class FindCoordinatorHandler:
-    def __init__(self, image: Callable[[], ClusterImage], node_id: NodeId) -> None:
+    def __init__(self, image: Callable[[], ClusterImage], groups: GroupCoordinator) -> None:
         self._image = image
-        self._node_id = node_id
+        self._groups = groups
 
-    def __call__(self, call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    def __call__(self, call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse | None:
+        if request.key_type == GROUP:
+            self._groups.ensure_topic(lambda error: call.answer(self._answer(call, request, error)))
+            return None
+        # A transactional client asks only when it has a transactional id, which InitProducerId refuses.
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE if request.key_type == TRANSACTION else ErrorCode.INVALID_REQUEST
+        return self._answer(call, request, error)
+
+    def _answer(self, call: Call, request: FindCoordinatorRequest, error: ErrorCode) -> FindCoordinatorResponse:
         listener = call.connection.listener_name
         several = call.header.api_version >= FIRST_VERSION_WITH_SEVERAL_KEYS
         keys = request.coordinator_keys if several else [request.key]
-        found = [self._find(key, request.key_type, listener) for key in keys]
+        found = [self._find(key, listener, error) for key in keys]
         if several:
             return FindCoordinatorResponse(coordinators=found)
         only = found[0]
@@ -44,14 +53,21 @@ class FindCoordinatorHandler:
             port=only.port,
         )
 
-    def _find(self, key: str, key_type: int, listener: str) -> Coordinator:
+    def _find(self, key: str, listener: str, error: ErrorCode) -> Coordinator:
         try:
-            if key_type not in (GROUP, TRANSACTION):
-                raise ProtocolError(ErrorCode.INVALID_REQUEST, f"Coordinators of type {key_type} are not served.")
-            broker = self._image().brokers.get(self._node_id)
-            endpoint = broker.endpoints.get(listener) if broker is not None else None
-            if endpoint is None:
-                raise ProtocolError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        except ProtocolError as error:
-            return Coordinator(key, -1, "", -1, error.code, error.message)
-        return Coordinator(key, self._node_id, endpoint.host, endpoint.port)
+            if error is not ErrorCode.NONE:
+                raise ProtocolError(error)
+            node, endpoint = self._leader(key, listener)
+        except ProtocolError as refusal:
+            return Coordinator(key, -1, "", -1, refusal.code, refusal.message)
+        return Coordinator(key, node, endpoint.host, endpoint.port)
+
+    def _leader(self, group_id: str, listener: str) -> tuple[NodeId, Endpoint]:
+        image = self._image()
+        index = self._groups.partition_of(group_id)
+        partition = None if index is None else image.partition(OFFSETS_TOPIC, index)
+        broker = None if partition is None else image.brokers.get(partition.leader)
+        endpoint = None if broker is None else broker.endpoints.get(listener)
+        if broker is None or endpoint is None:
+            raise ProtocolError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return broker.broker_id, endpoint

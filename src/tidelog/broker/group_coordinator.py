@@ -1,0 +1,166 @@
+"""The group coordinator of this broker: one shard for each partition of `__consumer_offsets` that it leads.
+
+Group handlers submit their commands here; the partition of a group follows from its id, as in Apache Kafka. The topic
+is created when somebody first looks for a coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from tidelog.broker.commands import Commands
+from tidelog.broker.group_shard import ShardHost, Timers
+from tidelog.controller.topics import NewTopic, TopicCreated, create
+from tidelog.groups.calls import Outcome
+from tidelog.groups.partitioning import partition_for
+from tidelog.groups.records import Record
+from tidelog.groups.settings import MigrationPolicy, Settings
+from tidelog.groups.shard import Entropy, GroupShard
+from tidelog.machine.runtime import Result
+from tidelog.metadata.delta import Delta
+from tidelog.metadata.image import ClusterImage
+from tidelog.model.broker_settings import BrokerConfig
+from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.ids import PartitionIndex
+from tidelog.replica.partitions import NONE_LED, LedPartitions
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+MINUTE_MS: Final = 60_000
+
+ReplyT = TypeVar("ReplyT")
+
+
+def group_settings(config: BrokerConfig) -> Settings:
+    """What the broker's properties say about groups."""
+    return Settings(
+        session_timeout_ms_min=config.group_min_session_timeout_ms,
+        session_timeout_ms_max=config.group_max_session_timeout_ms,
+        initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        group_size_max=config.group_max_size,
+        offset_metadata_bytes_max=config.offset_metadata_max_bytes,
+        offsets_retention_ms=config.offsets_retention_minutes * MINUTE_MS,
+        offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+        consumer_session_timeout_ms=config.group_consumer_session_timeout_ms,
+        consumer_heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+        consumer_group_size_max=config.group_consumer_max_size,
+        consumer_assignors=config.group_consumer_assignors,
+        consumer_migration_policy=MigrationPolicy(config.group_consumer_migration_policy.lower()),
+    )
+
+
+class GroupCoordinator:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        commands: Commands,
+        partitions: LedPartitions,
+        entropy: Entropy,
+        now_ms: Callable[[], int],
+        timers: Timers,
+    ) -> None:
+        self._config = config
+        self._settings = group_settings(config)
+        self._commands = commands
+        self._partitions = partitions
+        self._entropy = entropy
+        self._now_ms = now_ms
+        self._timers = timers
+        self._image = ClusterImage()
+        self._hosts: dict[int, ShardHost] = {}
+
+    @property
+    def hosts(self) -> tuple[ShardHost, ...]:
+        """Every shard that is led here, for listings."""
+        return tuple(self._hosts.values())
+
+    def apply(self, delta: Delta) -> None:
+        """Follow the partitions of the offsets topic, and tell every shard what the cluster looks like."""
+        self._image = delta.after
+        led = self._partitions.by_name.get(OFFSETS_TOPIC, NONE_LED)
+        for index in self._hosts.keys() - led.keys():
+            self._hosts.pop(index).stop()
+        for index in sorted(led.keys() - self._hosts.keys()):
+            self._start(index)
+        for host in self._hosts.values():
+            host.metadata_changed(self._image)
+
+    def stop(self) -> None:
+        for index in tuple(self._hosts):
+            self._hosts.pop(index).stop()
+
+    def ensure_topic(self, done: Callable[[ErrorCode], None]) -> None:
+        """Have the offsets topic exist, then call back."""
+        if self._image.topic(OFFSETS_TOPIC) is not None:
+            done(ErrorCode.NONE)
+            return
+        config = self._config
+        brokers = sum(1 for _ in self._image.unfenced_brokers())
+        topic = NewTopic(
+            OFFSETS_TOPIC,
+            config.offsets_topic_num_partitions,
+            # A cluster that is still small keeps as many copies as it can.
+            max(1, min(config.offsets_topic_replication_factor, brokers)),
+            settings=[
+                ("cleanup.policy", "compact"),
+                ("compression.type", "producer"),
+                ("segment.bytes", str(config.offsets_topic_segment_bytes)),
+            ],
+        )
+
+        def created(outcome: list[TopicCreated] | ProtocolError) -> None:
+            error = outcome if isinstance(outcome, ProtocolError) else outcome[0].error
+            exists = error is None or error.code is ErrorCode.TOPIC_ALREADY_EXISTS
+            done(ErrorCode.NONE if exists else ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+        self._commands.submit(lambda controller: create(controller, [topic]), created)
+
+    def partition_of(self, group_id: str) -> PartitionIndex | None:
+        """The partition that keeps a group; None while the topic does not exist."""
+        topic = self._image.topic(OFFSETS_TOPIC)
+        return None if topic is None else PartitionIndex(partition_for(group_id, len(topic.partitions)))
+
+    def submit(self, group_id: str, command: Callable[[GroupShard, int], Outcome]) -> ErrorCode:
+        """Run a command on the group's shard, whose replies find their way by themselves; or say why not."""
+        host = self._host(group_id)
+        if isinstance(host, ErrorCode):
+            return host
+        host.submit(command)
+        return ErrorCode.NONE
+
+    def ask(
+        self,
+        group_id: str,
+        command: Callable[[GroupShard], Result[Record, ReplyT]],
+        answer: Callable[[ReplyT | ProtocolError], None],
+    ) -> None:
+        """Run a command on the group's shard and call back with its reply."""
+        host = self._host(group_id)
+        if isinstance(host, ErrorCode):
+            answer(ProtocolError(host))
+        else:
+            host.ask(command, answer)
+
+    def _host(self, group_id: str) -> ShardHost | ErrorCode:
+        index = self.partition_of(group_id)
+        if index is None:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return self._hosts.get(index, ErrorCode.NOT_COORDINATOR)
+
+    def _start(self, index: int) -> None:
+        leader = self._partitions.by_name[OFFSETS_TOPIC][index]
+        host = ShardHost(
+            leader,
+            lambda: GroupShard(self._settings, self._entropy, self._image),
+            self._now_ms,
+            self._timers,
+            lambda failed: self._start_over(index, failed),
+        )
+        self._hosts[index] = host
+        host.start()
+
+    def _start_over(self, index: int, failed: ShardHost) -> None:
+        if self._hosts.get(index) is failed:
+            self._hosts.pop(index).stop()
+            if not self._partitions.by_name[OFFSETS_TOPIC][index].failed:
+                self._start(index)
