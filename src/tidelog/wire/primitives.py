@@ -17,6 +17,9 @@ UVARINT_BYTES_MAX: Final = 5
 # The largest length that one byte of a varint holds; longer strings take the slow way.
 SHORT_STRING_BYTES_MAX: Final = 127
 LENGTH_MAX: Final = 2**31 - 1
+# Elements of all arrays of one message. Three bytes on the wire can be a struct of a hundred in memory, so the size of
+# the frame alone bounds little.
+ELEMENTS_MAX: Final = 2**21
 UUID_CACHE_ENTRIES_MAX: Final = 8192
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from tidelog.wire.layout import FIXED_FORMATS, LENGTH_FORMATS, Array, Field, Kind, Nested, fields_in, fields_of
 from tidelog.wire.primitives import (
+    ELEMENTS_MAX,
     MalformedMessage,
     StringReaders,
     known_uuids,
@@ -60,6 +61,10 @@ def misfit(label: str) -> MalformedMessage:
     return MalformedMessage(f"{label}: a length does not fit the bytes")
 
 
+def too_many(label: str) -> MalformedMessage:
+    return MalformedMessage(f"{label}: a message has at most {ELEMENTS_MAX} elements")
+
+
 def plus(expression: str, number: int) -> str:
     """A sum, without what does nothing."""
     return f"{expression} {'+' if number > 0 else '-'} {abs(number)}" if number else expression
@@ -71,6 +76,8 @@ def read_namespace() -> Namespace:
         "read": None,
         "buffer": None,
         "position": None,
+        "begun": None,
+        "budget": None,
         "error": None,
         "IndexError": IndexError,
         "StructError": StructError,
@@ -83,6 +90,7 @@ def read_namespace() -> Namespace:
         "read_uvarint": read_uvarint,
         "remember_uuid": remember_uuid,
         "skip_tags": skip_tags,
+        "too_many": too_many,
         "unpack_from": unpack_from,
     }
 
@@ -106,6 +114,7 @@ class ReadSource:
     def emit(self) -> None:
         """Emit the reading of the message at `position`, up to the return."""
         source = self._source
+        source.line(f"budget = {ELEMENTS_MAX}")
         made = self._struct(self._message, self._label)
         self._flush()
         if self._unchecked:
@@ -308,6 +317,9 @@ class ReadSource:
     def _elements(self, element: Kind, target: str, count: str, label: str, compact: bool) -> None:
         source = self._source
         before = self._unchecked
+        source.line(f"budget -= {count}")
+        with source.block("if budget < 0:"):
+            source.line(f"raise too_many({label!r})")
         if isinstance(element, Scalar) and element.name in FIXED_FORMATS and element.name != "uuid":
             format = FIXED_FORMATS[element.name]
             with source.block(f"if {count} > {int(compact)}:"):

@@ -199,7 +199,7 @@ class UsualWithoutBytes(Response):
     name: string = ""
     host: string = ""
     inners: Annotated[list[Inner], usually(1)] = []
-    numbers: list[int16] = []
+    numbers: Annotated[list[int16] | None, nullable("0+")] = []
 
 
 SAMPLES: tuple[type[Message], ...] = (

@@ -142,6 +142,10 @@ def test_a_tagged_field_must_be_as_long_as_it_says(size: str) -> None:
         decode(Tagged, 1, bytes.fromhex(f"00000000 01  01  ac02 {size} 0000000000000009  0000"))
 
 
+def test_a_tagged_field_of_one_byte_may_be_the_very_end() -> None:
+    assert decode(Tagged, 1, bytes.fromhex("00000000 01  01  ad02 01 01")) == Tagged(blob=b"")
+
+
 def test_a_field_that_the_version_lacks_has_its_default() -> None:
     encoded = encode(Evolving(topics=["t"], client_id="c"), 2)
     assert decode(Evolving, 2, encoded) == Evolving(strict=-1, lenient="none", topics=["t"], client_id="c")

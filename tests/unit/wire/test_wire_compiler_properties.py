@@ -16,6 +16,7 @@ from sample_messages import (
     Empties,
     Empty,
     Nullables,
+    Plain,
     Scalars,
     Tagged,
     Usual,
@@ -24,7 +25,7 @@ from sample_messages import (
 )
 
 from tidelog.wire.compiler import MalformedMessage, decode, encode, reader
-from tidelog.wire.primitives import uvarint
+from tidelog.wire.primitives import ELEMENTS_MAX, uvarint
 from tidelog.wire.schema import Message
 
 sample_versions = pytest.mark.parametrize(
@@ -136,6 +137,25 @@ def test_a_huge_length_takes_no_memory(message: type[Message], version: int, beg
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak_bytes < 400_000
+
+
+def test_the_elements_of_a_message_are_bounded_in_all() -> None:
+    half = uvarint(ELEMENTS_MAX // 2 + 2)
+    names, blobs = half + b"\x01" * (ELEMENTS_MAX // 2 + 1), half + b"\x01" * (ELEMENTS_MAX // 2 + 1)
+    none = b"\x01"
+    behind = b"\x01\x01\x00"
+    assert len(decode(Arrays, 2, names + none + none + behind).names) == ELEMENTS_MAX // 2 + 1
+    with pytest.raises(MalformedMessage, match="at most"):
+        decode(Arrays, 2, names + none + blobs + behind)
+
+
+def test_null_arrays_do_not_raise_the_bound() -> None:
+    topic = b"\x00\x00" + bytes(16) + b"\x80\x00\x00\x00"
+    count = ELEMENTS_MAX + 1
+    with pytest.raises(MalformedMessage, match="at most"):
+        decode(Plain, 1, b"\xff\xff\x00\x00" + count.to_bytes(4, "big") + topic * 3)
+    some = decode(Plain, 1, b"\xff\xff\x00\x00\x00\x00\x00\x03" + topic * 3 + b"\x00\x00")
+    assert [topic.partitions for topic in some.topics] == [None, None, None]
 
 
 def test_structs_without_content_are_counted_against_the_bytes_that_are_left() -> None:

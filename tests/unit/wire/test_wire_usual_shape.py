@@ -24,7 +24,7 @@ from sample_messages import (
     versions_of,
 )
 
-from tidelog.wire.compiler import Output, decode, encode, reader, responder, source, writer
+from tidelog.wire.compiler import MalformedMessage, Output, decode, encode, reader, responder, source, writer
 from tidelog.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchPartition,
@@ -111,6 +111,12 @@ def test_a_tagged_value_leaves_the_quick_way() -> None:
     check_same(usual(leader=Inner("leader", 2)), 2)
 
 
+def test_an_unknown_tag_leaves_the_quick_way() -> None:
+    encoded = encode(usual(), 2)
+    with_tag = encoded[:-1] + b"\x01\x05\x01z"
+    assert reader(Usual, 2)(memoryview(with_tag), 0) == (usual(), len(with_tag))
+
+
 @pytest.mark.parametrize("version", versions_of(UsualWithoutBytes))
 @given(data=st.data())
 def test_a_frame_length_that_is_known_beforehand_is_right(version: int, data: st.DataObject) -> None:
@@ -144,6 +150,16 @@ PRODUCE = ProduceRequest(None, 1, 1000, [TopicProduceData("t", partition_data=[P
 PRODUCED = ProduceResponse([TopicProduceResponse("t", partition_responses=[PartitionProduceResponse(0, 0, 5)])])
 FETCH = FetchRequest(topics=[FetchTopic("t", partitions=[FetchPartition(0, fetch_offset=7)])])
 FETCHED = FetchResponse(responses=[FetchableTopicResponse("t", partitions=[PartitionData(0, records=b"r" * 100)])])
+
+
+@pytest.mark.parametrize("version", [7, 8, 9, 12, 13])
+@pytest.mark.parametrize("message", [PRODUCE, PRODUCED, FETCH, FETCHED])
+def test_a_message_of_the_usual_shape_that_is_cut_short_is_malformed(message: Message, version: int) -> None:
+    kind = type(message)
+    encoded = encode(message, version)
+    for length in range(len(encoded)):
+        with pytest.raises(MalformedMessage):
+            decode(kind, version, encoded[:length])
 
 
 @pytest.mark.parametrize("version", [9, 12])
