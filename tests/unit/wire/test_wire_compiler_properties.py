@@ -17,6 +17,7 @@ from sample_messages import (
     Empty,
     Nullables,
     Plain,
+    PlainTopic,
     Scalars,
     Tagged,
     Usual,
@@ -150,12 +151,15 @@ def test_the_elements_of_a_message_are_bounded_in_all() -> None:
 
 
 def test_null_arrays_do_not_raise_the_bound() -> None:
-    topic = b"\x00\x00" + bytes(16) + b"\x80\x00\x00\x00"
-    count = ELEMENTS_MAX + 1
+    begin = b"\xff\xff\x00\x00\x00\x00\x00\x02"
+    name_and_id = b"\x00\x00" + bytes(16)
+    null = (-(2**31)).to_bytes(4, "big", signed=True)
+    too_many = (ELEMENTS_MAX + 1).to_bytes(4, "big")
+    assert decode(Plain, 1, begin + (name_and_id + null) * 2 + b"\x00\x00") == Plain(
+        topics=[PlainTopic(partitions=None), PlainTopic(partitions=None)]
+    )
     with pytest.raises(MalformedMessage, match="at most"):
-        decode(Plain, 1, b"\xff\xff\x00\x00" + count.to_bytes(4, "big") + topic * 3)
-    some = decode(Plain, 1, b"\xff\xff\x00\x00\x00\x00\x00\x03" + topic * 3 + b"\x00\x00")
-    assert [topic.partitions for topic in some.topics] == [None, None, None]
+        decode(Plain, 1, begin + name_and_id + null + name_and_id + too_many)
 
 
 def test_structs_without_content_are_counted_against_the_bytes_that_are_left() -> None:
