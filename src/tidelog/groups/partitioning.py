@@ -7,6 +7,7 @@ from typing import Final
 from tidelog.model.ids import PartitionIndex
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+JAVA_INT_MIN: Final = -(2**31)
 
 
 def java_string_hash(text: str) -> int:
@@ -20,4 +21,6 @@ def java_string_hash(text: str) -> int:
 
 def partition_for(group_id: str, partitions: int) -> PartitionIndex:
     """The partition of a group, the same that Apache Kafka chooses."""
-    return PartitionIndex((java_string_hash(group_id) & 0x7FFFFFFF) % partitions)
+    code = java_string_hash(group_id)
+    # Java cannot express the absolute value of its smallest integer; Kafka takes 0 for it.
+    return PartitionIndex(0 if code == JAVA_INT_MIN else abs(code) % partitions)

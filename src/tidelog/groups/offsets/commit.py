@@ -89,7 +89,8 @@ def commit_offsets(shard: GroupShard, request: OffsetCommitRequest, caller: Call
                 )
                 records.append(offset_commit(request.group_id, image.name, index, value))
         topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions))
-    return Result(records, (Reply(caller.waiter, OffsetCommitResponse(topics=topics)),))
+    # However many partitions there are: each commit counts alone.
+    return Result(records, (Reply(caller.waiter, OffsetCommitResponse(topics=topics)),), atomic=False)
 
 
 def commit_transaction_offsets(
@@ -119,7 +120,7 @@ def commit_transaction_offsets(
                 )
                 records.append(offset_commit(request.group_id, topic.name, index, value, producer_id, producer_epoch))
         topics.append(TxnOffsetCommitResponseTopic(topic.name, partitions))
-    return Result(records, (Reply(caller.waiter, TxnOffsetCommitResponse(topics=topics)),))
+    return Result(records, (Reply(caller.waiter, TxnOffsetCommitResponse(topics=topics)),), atomic=False)
 
 
 def end_transaction(shard: GroupShard, marker: EndTransaction) -> Result[Record, None]:

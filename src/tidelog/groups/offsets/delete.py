@@ -26,7 +26,7 @@ def delete_offsets(shard: GroupShard, request: OffsetDeleteRequest, caller: Call
         return answer(caller, OffsetDeleteResponse(error_code=error))
     records: list[Record] = []
     topics = [_delete(shard, group, topic, records) for topic in request.topics]
-    return Result(records, (Reply(caller.waiter, OffsetDeleteResponse(topics=topics)),))
+    return Result(records, (Reply(caller.waiter, OffsetDeleteResponse(topics=topics)),), atomic=False)
 
 
 def _check(group_id: str, group: Group | None) -> ErrorCode:
