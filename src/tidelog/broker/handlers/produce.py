@@ -14,6 +14,8 @@ from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import Offset
 from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import LedPartitions
+from tidelog.wire.batch import HEADER_BYTES, read_header
+from tidelog.wire.compression import Compression
 from tidelog.wire.messages.produce import (
     LeaderIdAndEpoch,
     PartitionProduceResponse,
@@ -25,6 +27,7 @@ from tidelog.wire.messages.produce import (
 NO_ACKS: Final = 0
 LEADER_ACKS: Final = 1
 ALL_ACKS: Final = -1
+FIRST_VERSION_WITH_ZSTD: Final = 7
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 # Shared by all answers that have no other leader to name.
 NO_LEADER_HINT: Final = LeaderIdAndEpoch()
@@ -115,6 +118,7 @@ class ProduceHandler:
     def __call__(self, call: Call, request: ProduceRequest) -> None:
         acks = request.acks
         by_id = call.header.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+        before_zstd = call.header.api_version < FIRST_VERSION_WITH_ZSTD
         partitions = self._partitions
         now_ms = self._now_ms()
         topics: list[TopicProduceResponse] = []
@@ -140,6 +144,8 @@ class ProduceHandler:
                         )
                     if acks != LEADER_ACKS:
                         _check_acks(acks, leader)
+                    if before_zstd:
+                        _check_compression(partition.records)
                     leader.stage(partition.records, answer, now_ms)
                     if leader.syncs_first and pending is None:
                         pending = PendingProduce(call, response, acks, request.timeout_ms, self._timers)
@@ -163,3 +169,9 @@ def _check_acks(acks: int, leader: PartitionLeader) -> None:
             raise ProtocolError(ErrorCode.NOT_ENOUGH_REPLICAS)
     elif acks != NO_ACKS:
         raise ProtocolError(ErrorCode.INVALID_REQUIRED_ACKS)
+
+
+def _check_compression(records: memoryview | None) -> None:
+    """A client that speaks an old version could not read zstd back (KIP-110)."""
+    if records is not None and len(records) >= HEADER_BYTES and read_header(records).compression == Compression.ZSTD:
+        raise ProtocolError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or newer")
