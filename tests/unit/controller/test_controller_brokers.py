@@ -4,8 +4,8 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from desk import Desk
 
+from harness.controller_desk import Desk
 from tidelog.controller import brokers, producer_ids
 from tidelog.controller.features import METADATA_VERSION, SUPPORTED, bootstrap
 from tidelog.controller.state import Controller

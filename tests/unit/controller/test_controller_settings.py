@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from desk import Desk
 
+from harness.controller_desk import Desk
 from tidelog.controller.settings import Alteration, Operation, alter, replace
 from tidelog.controller.topics import NewTopic, create
 from tidelog.metadata.image import ConfigResource, ResourceType

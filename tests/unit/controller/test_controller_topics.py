@@ -3,8 +3,8 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-from desk import Desk
 
+from harness.controller_desk import Desk
 from tidelog.controller.state import Policy
 from tidelog.controller.topics import MorePartitions, NewTopic, add_partitions, create, delete
 from tidelog.machine.runtime import RECORDS_PER_BATCH_MAX
