@@ -16,27 +16,25 @@ from tidelog.broker.handlers.alter_configs import AlterConfigsHandler
 from tidelog.broker.handlers.api_versions import ApiVersionsHandler
 from tidelog.broker.handlers.create_partitions import CreatePartitionsHandler
 from tidelog.broker.handlers.create_topics import CreateTopicsHandler
+from tidelog.broker.handlers.delete_groups import DeleteGroupsHandler
 from tidelog.broker.handlers.delete_records import DeleteRecordsHandler
 from tidelog.broker.handlers.delete_topics import DeleteTopicsHandler
 from tidelog.broker.handlers.describe_cluster import DescribeClusterHandler
 from tidelog.broker.handlers.describe_configs import DescribeConfigsHandler
+from tidelog.broker.handlers.describe_groups import DescribeGroupsHandler
 from tidelog.broker.handlers.describe_log_dirs import DescribeLogDirsHandler
 from tidelog.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
 from tidelog.broker.handlers.fetch import FetchHandler
 from tidelog.broker.handlers.find_coordinator import FindCoordinatorHandler
-from tidelog.broker.handlers.heartbeat import heartbeat_handler
+from tidelog.broker.handlers.group_commands import GROUP_COMMANDS, GroupCommandHandler
 from tidelog.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
 from tidelog.broker.handlers.init_producer_id import InitProducerIdHandler
-from tidelog.broker.handlers.join_group import join_group_handler
-from tidelog.broker.handlers.leave_group import leave_group_handler
+from tidelog.broker.handlers.list_groups import ListGroupsHandler
 from tidelog.broker.handlers.list_offsets import ListOffsetsHandler
 from tidelog.broker.handlers.metadata import MetadataHandler
-from tidelog.broker.handlers.offset_commit import offset_commit_handler
-from tidelog.broker.handlers.offset_delete import offset_delete_handler
 from tidelog.broker.handlers.offset_fetch import OffsetFetchHandler
 from tidelog.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from tidelog.broker.handlers.produce import ProduceHandler
-from tidelog.broker.handlers.sync_group import sync_group_handler
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.settings import LiveSettings
 from tidelog.broker.turn import Turn
@@ -50,27 +48,24 @@ from tidelog.wire.messages.alter_configs import AlterConfigsRequest
 from tidelog.wire.messages.api_versions import ApiVersionsRequest
 from tidelog.wire.messages.create_partitions import CreatePartitionsRequest
 from tidelog.wire.messages.create_topics import CreateTopicsRequest
+from tidelog.wire.messages.delete_groups import DeleteGroupsRequest
 from tidelog.wire.messages.delete_records import DeleteRecordsRequest
 from tidelog.wire.messages.delete_topics import DeleteTopicsRequest
 from tidelog.wire.messages.describe_cluster import DescribeClusterRequest
 from tidelog.wire.messages.describe_configs import DescribeConfigsRequest
+from tidelog.wire.messages.describe_groups import DescribeGroupsRequest
 from tidelog.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from tidelog.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from tidelog.wire.messages.fetch import FetchRequest
 from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
-from tidelog.wire.messages.heartbeat import HeartbeatRequest
 from tidelog.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from tidelog.wire.messages.init_producer_id import InitProducerIdRequest
-from tidelog.wire.messages.join_group import JoinGroupRequest
-from tidelog.wire.messages.leave_group import LeaveGroupRequest
+from tidelog.wire.messages.list_groups import ListGroupsRequest
 from tidelog.wire.messages.list_offsets import ListOffsetsRequest
 from tidelog.wire.messages.metadata import MetadataRequest
-from tidelog.wire.messages.offset_commit import OffsetCommitRequest
-from tidelog.wire.messages.offset_delete import OffsetDeleteRequest
 from tidelog.wire.messages.offset_fetch import OffsetFetchRequest
 from tidelog.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from tidelog.wire.messages.produce import ProduceRequest
-from tidelog.wire.messages.sync_group import SyncGroupRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +138,9 @@ def _handlers(parts: Parts) -> list[Served]:
         # v6 (two-phase commit, KIP-939) is not settled in Apache Kafka either.
         serve(InitProducerIdRequest, InitProducerIdHandler(producer_ids), versions="0-5"),
         serve(OffsetForLeaderEpochRequest, OffsetForLeaderEpochHandler(partitions)),
-        serve(JoinGroupRequest, join_group_handler(parts.groups)),
-        serve(SyncGroupRequest, sync_group_handler(parts.groups)),
-        serve(HeartbeatRequest, heartbeat_handler(parts.groups)),
-        serve(LeaveGroupRequest, leave_group_handler(parts.groups)),
-        serve(OffsetCommitRequest, offset_commit_handler(parts.groups)),
         serve(OffsetFetchRequest, OffsetFetchHandler(parts.groups)),
-        serve(OffsetDeleteRequest, offset_delete_handler(parts.groups)),
+        serve(ListGroupsRequest, ListGroupsHandler(parts.groups)),
+        serve(DescribeGroupsRequest, DescribeGroupsHandler(parts.groups)),
+        serve(DeleteGroupsRequest, DeleteGroupsHandler(parts.groups)),
+        *(serve(request, GroupCommandHandler(parts.groups, command)) for request, command in GROUP_COMMANDS.items()),
     ]

@@ -120,13 +120,18 @@ class GroupCoordinator:
         topic = self._image.topic(OFFSETS_TOPIC)
         return None if topic is None else PartitionIndex(partition_for(group_id, len(topic.partitions)))
 
-    def submit(self, group_id: str, command: Callable[[GroupShard, int], Outcome]) -> ErrorCode:
+    def submit(
+        self,
+        group_id: str,
+        command: Callable[[GroupShard, int], Outcome],
+        refused: Callable[[ErrorCode], None],
+    ) -> None:
         """Run a command on the group's shard, whose replies find their way by themselves; or say why not."""
         host = self._host(group_id)
         if isinstance(host, ErrorCode):
-            return host
-        host.submit(command)
-        return ErrorCode.NONE
+            refused(host)
+        else:
+            host.submit(command, refused)
 
     def ask(
         self,

@@ -82,9 +82,18 @@ class ShardHost:
         self.shard.metadata_changed(image)
         self._schedule()
 
-    def submit(self, command: Callable[[GroupShard, int], Outcome]) -> None:
+    def submit(
+        self, command: Callable[[GroupShard, int], Outcome], refused: Callable[[ErrorCode], None] | None = None
+    ) -> None:
         """Run a command whose replies go to those who wait, each when it is safe."""
-        self.ask(lambda shard: command(shard, self._now_ms()), _give)
+
+        def answer(replies: Sequence[Reply] | ProtocolError) -> None:
+            if isinstance(replies, ProtocolError) and refused is not None:
+                refused(replies.code)
+            else:
+                _give(replies)
+
+        self.ask(lambda shard: command(shard, self._now_ms()), answer)
 
     def ask(
         self,

@@ -1,0 +1,64 @@
+"""The APIs whose request names one group and is one command on its shard: what each of them does is in `groups/`.
+
+| API | key | versions | |
+|---|---|---|---|
+| OffsetCommit | 8 | 2-10 | v7: static members (KIP-345). v9: consumer groups (KIP-848). v10: topic ids |
+| JoinGroup | 11 | 0-9 | v4: a member gets its id first (KIP-394). v5: static members. v9: assignment may be skipped |
+| Heartbeat | 12 | 0-4 | v3: static members |
+| LeaveGroup | 13 | 0-5 | v3: several members at once. v5: reasons (KIP-800) |
+| SyncGroup | 14 | 0-5 | v3: static members. v5: the protocol is told (KIP-559) |
+| OffsetDelete | 47 | 0 | KIP-496 |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from tidelog.broker.call import Call
+from tidelog.broker.group_coordinator import GroupCoordinator
+from tidelog.groups.calls import Caller, Outcome
+from tidelog.groups.classic.heartbeat import heartbeat
+from tidelog.groups.classic.join import join_group
+from tidelog.groups.classic.leave import leave_group
+from tidelog.groups.classic.sync import sync_group
+from tidelog.groups.offsets.commit import commit_offsets
+from tidelog.groups.offsets.delete import delete_offsets
+from tidelog.groups.refusals import refusal
+from tidelog.groups.shard import GroupShard
+from tidelog.wire.messages.heartbeat import HeartbeatRequest
+from tidelog.wire.messages.join_group import JoinGroupRequest
+from tidelog.wire.messages.leave_group import LeaveGroupRequest
+from tidelog.wire.messages.offset_commit import OffsetCommitRequest
+from tidelog.wire.messages.offset_delete import OffsetDeleteRequest
+from tidelog.wire.messages.sync_group import SyncGroupRequest
+from tidelog.wire.schema import Request
+
+GroupCommand = Callable[[GroupShard, Any, Caller, int], Outcome]
+
+GROUP_COMMANDS: Final[dict[type[Request], GroupCommand]] = {
+    OffsetCommitRequest: commit_offsets,
+    JoinGroupRequest: join_group,
+    HeartbeatRequest: heartbeat,
+    LeaveGroupRequest: leave_group,
+    SyncGroupRequest: sync_group,
+    OffsetDeleteRequest: lambda shard, request, caller, _: delete_offsets(shard, request, caller),
+}
+
+
+class GroupCommandHandler:
+    """Hands a request to the shard of its group; the shard answers the call when it is time."""
+
+    def __init__(self, groups: GroupCoordinator, command: GroupCommand) -> None:
+        self._groups = groups
+        self._command = command
+
+    def __call__(self, call: Call, request: Any) -> None:
+        header = call.header
+        # The address as Apache Kafka shows it, with a slash before it.
+        caller = Caller(call, header.api_version, header.client_id or "", f"/{call.connection.peer_host}")
+        self._groups.submit(
+            request.group_id,
+            lambda shard, now_ms: self._command(shard, request, caller, now_ms),
+            lambda error: call.answer(refusal(request, header.api_version, error)),
+        )
