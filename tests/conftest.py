@@ -27,6 +27,12 @@ StartBroker = Callable[..., ServerProcess]
 _running: list[ServerProcess] = []
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    # kafka-python reads its schemas with calls that Python means to drop; nothing of ours is hidden by this.
+    for module in ("kafka", "importlib"):
+        config.addinivalue_line("filterwarnings", f"ignore::DeprecationWarning:{module}.*")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show what the servers logged beside the failure of the test that used them."""

@@ -24,6 +24,7 @@ from drivers.confluent_driver import COMPRESSIONS, SECONDS_MAX, consume, consume
 from drivers.corpus import FIRST_TIMESTAMP_MS, Record, any_records
 
 from harness.server import ServerProcess
+from harness.waiting import wait_until
 
 RECORDS = any_records(100_000)
 
@@ -53,13 +54,6 @@ def refusal(futures: dict[Any, Future[Any]]) -> int:
         result(futures)
     code: int = raised.value.args[0].code()
     return code
-
-
-def wait_until(condition: Callable[[], bool], seconds_max: float = 10) -> None:
-    deadline = time.monotonic() + seconds_max
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.05)
 
 
 @pytest.mark.req("A13", "A15", "A18", "D1", "D22")
