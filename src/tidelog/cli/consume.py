@@ -73,7 +73,7 @@ def consume(
     show = _json_line if format_ == "json" else _lines(keys, headers, timestamps, show_offsets)
     with connect(bootstrap) as cluster:
         consumer = Consumer(cluster, read_committed=committed, offset_reset=OffsetReset.EARLIEST)
-        wanted = _partitions(consumer, topic, partitions)
+        wanted = partitions_of(consumer, topic, partitions)
         begin_at_end = follow and not from_beginning
         _seek(consumer, wanted, offset, from_time, last, begin_at_end)
         ends = None if follow else consumer.offsets_at(wanted, LATEST)
@@ -85,7 +85,8 @@ def consume(
         say(f"Topic '{topic}' has no records there. --follow waits for new ones.")
 
 
-def _partitions(consumer: Consumer, topic: str, chosen: tuple[int, ...]) -> list[TopicPartition]:
+def partitions_of(consumer: Consumer, topic: str, chosen: tuple[int, ...]) -> list[TopicPartition]:
+    """The partitions that were chosen, or all; BadInput for one that the topic does not have."""
     found = consumer.partitions_of(topic)
     for partition in chosen:
         if partition >= len(found):

@@ -87,6 +87,10 @@ class Consumer:
         """Read these partitions from these offsets, and no others."""
         self._positions = dict(positions)
 
+    def add(self, positions: Mapping[TopicPartition, Offset]) -> None:
+        """Read these partitions, too."""
+        self._positions.update(positions)
+
     def seek(self, partition: TopicPartition, offset: Offset) -> None:
         """Go on from an offset. What is on its way from elsewhere is dropped."""
         assert partition in self._positions, partition
