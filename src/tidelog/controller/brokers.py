@@ -122,6 +122,11 @@ def fence_silent(controller: Controller, now_ms: int) -> Result[Message, NodeId 
     return _fence(controller, controller.image.brokers[silent[0]], silent[0])
 
 
+def elect_leaderless(controller: Controller) -> Result[Message, None]:
+    """Finish elections that an earlier controller began, or that a new setting allows. For whoever begins to lead."""
+    return Result(list(leadership.leaderless(controller)), None, atomic=False)
+
+
 def unregister(controller: Controller, broker_id: NodeId) -> Result[Message, None]:
     """Forget a broker. Its replicas stay assigned to it."""
     broker = controller.image.brokers.get(broker_id)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tidelog.controller import elections
-from tidelog.controller.rules import election_rules
+from tidelog.controller.rules import RuleBook
 from tidelog.controller.state import Controller, PartitionKey
 from tidelog.metadata.image import PartitionRegistration, TopicImage
 from tidelog.metadata.replay import changed
@@ -21,10 +21,10 @@ from tidelog.wire.messages.metadata_records import PartitionChangeRecord
 def departed(controller: Controller, broker: NodeId) -> Iterator[PartitionChangeRecord]:
     """The broker serves no more: it leaves the ISR, and others lead, as far as there are any."""
     others = _active(controller) - {broker}
+    rules = RuleBook(controller)
     for key, topic, partition in _partitions_of(controller, broker):
         if broker in partition.isr:
-            rules = election_rules(controller, topic.name)
-            record = elections.change(*key, partition, others, rules, without=(broker,))
+            record = elections.change(*key, partition, others, rules.of(topic.name), without=(broker,))
             if record is not None:
                 yield record
 
@@ -32,9 +32,10 @@ def departed(controller: Controller, broker: NodeId) -> Iterator[PartitionChange
 def returned(controller: Controller, broker: NodeId) -> Iterator[PartitionChangeRecord]:
     """The broker serves again: it leads what nobody leads, where it may."""
     live = _active(controller) | {broker}
+    rules = RuleBook(controller)
     for key, topic, partition in _partitions_of(controller, broker):
         if not partition.has_leader:
-            record = elections.change(*key, partition, live, election_rules(controller, topic.name))
+            record = elections.change(*key, partition, live, rules.of(topic.name))
             if record is not None:
                 yield record
 
@@ -42,14 +43,27 @@ def returned(controller: Controller, broker: NodeId) -> Iterator[PartitionChange
 def restarted(controller: Controller, broker: NodeId) -> Iterator[PartitionChangeRecord]:
     """The broker went and is back at once: both steps in one record for each partition, in one new leader epoch."""
     others = _active(controller) - {broker}
+    rules = RuleBook(controller)
     for key, topic, partition in _partitions_of(controller, broker):
-        rules = election_rules(controller, topic.name)
-        gone = elections.change(*key, partition, others, rules, without=(broker,)) if broker in partition.isr else None
+        its = rules.of(topic.name)
+        gone = elections.change(*key, partition, others, its, without=(broker,)) if broker in partition.isr else None
         between = partition if gone is None else changed(partition, gone)
-        back = None if between.has_leader else elections.change(*key, between, others | {broker}, rules)
+        back = None if between.has_leader else elections.change(*key, between, others | {broker}, its)
         record = _joined(key, gone, back)
         if record is not None:
             yield record
+
+
+def leaderless(controller: Controller) -> Iterator[PartitionChangeRecord]:
+    """Lead again whatever nobody leads although somebody could. Looks at every partition of the cluster."""
+    live = _active(controller)
+    rules = RuleBook(controller)
+    for topic in controller.image.topics_by_id.values():
+        for index, partition in topic.partitions.items():
+            if not partition.has_leader:
+                record = elections.change(topic.topic_id, index, partition, live, rules.of(topic.name))
+                if record is not None:
+                    yield record
 
 
 def leads_any(controller: Controller, broker: NodeId) -> bool:
@@ -63,9 +77,9 @@ def _active(controller: Controller) -> set[NodeId]:
 def _partitions_of(
     controller: Controller, broker: NodeId
 ) -> Iterator[tuple[PartitionKey, TopicImage, PartitionRegistration]]:
-    """The partitions with a replica on a broker, in an order that depends on nothing but the image."""
+    """The partitions with a replica on a broker, in the order in which it got them."""
     topics = controller.image.topics_by_id
-    for key in sorted(controller.partitions_by_broker.get(broker, ())):
+    for key in controller.partitions_by_broker.get(broker, ()):
         topic = topics[key.topic_id]
         yield key, topic, topic.partitions[key.partition]
 

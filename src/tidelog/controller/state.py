@@ -55,8 +55,9 @@ class Controller:
         self.image = EMPTY
         # Topic names that differ only by "." and "_" share a key: their metrics would collide.
         self.names_by_collision_key: dict[str, set[TopicName]] = {}
-        # The partitions with a replica on a broker: what its fencing, return or removal touches.
-        self.partitions_by_broker: dict[NodeId, set[PartitionKey]] = {}
+        # The partitions with a replica on a broker: what its fencing, return or removal touches. Keys alone: an ordered
+        # set, so that one history always makes the same records.
+        self.partitions_by_broker: dict[NodeId, dict[PartitionKey, None]] = {}
         self.loads = Loads()
         self.sessions = Sessions(policy.broker_session_timeout_ms)
         self._adopt(difference(EMPTY, image))
@@ -83,12 +84,18 @@ class Controller:
         for topic in delta.topics_created.values():
             self.names_by_collision_key.setdefault(collision_key(topic.name), set()).add(topic.name)
         for change in delta.partition_changes():
+            if (
+                change.before is not None
+                and change.after is not None
+                and change.before.replicas == change.after.replicas
+            ):
+                continue
             place = PartitionKey(change.topic_id, change.partition)
             if change.before is not None:
                 self.loads.remove(change.before.replicas)
                 for broker in change.before.replicas:
-                    self.partitions_by_broker[broker].discard(place)
+                    self.partitions_by_broker[broker].pop(place, None)
             if change.after is not None:
                 self.loads.add(change.after.replicas)
                 for broker in change.after.replicas:
-                    self.partitions_by_broker.setdefault(broker, set()).add(place)
+                    self.partitions_by_broker.setdefault(broker, {})[place] = None

@@ -10,6 +10,7 @@ from tidelog.controller import brokers, producer_ids
 from tidelog.controller.features import METADATA_VERSION, SUPPORTED, bootstrap
 from tidelog.controller.state import Controller
 from tidelog.controller.topics import NewTopic, create
+from tidelog.machine.runtime import Result
 from tidelog.metadata.image import FeatureRange
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_NODE, NodeId, Offset
@@ -155,6 +156,20 @@ def test_unclean_election_happens_only_where_the_topic_allows_it(allowed: bool) 
     desk.beat(1)
 
     assert desk.partition("orders").leader == (1 if allowed else NO_NODE)
+
+
+def test_a_new_controller_finishes_the_elections_that_another_began() -> None:
+    desk = Desk(nodes=(1,))
+    desk.run(create, [NewTopic("orders", 2, 1)])
+    desk.beat(1, want_fence=True)
+    # The controller failed after the first record of what it wanted to write.
+    unfenced = brokers.heartbeat(desk.controller, ONE, desk.image.brokers[ONE].epoch, 0, metadata_offset=Offset(99))
+    desk.run(lambda controller: Result(unfenced.records[:1], None))
+    assert desk.partition("orders").leader == NO_NODE
+
+    desk.run(brokers.elect_leaderless)
+
+    assert [desk.partition("orders", index).leader for index in (0, 1)] == [1, 1]
 
 
 def test_controlled_shutdown_moves_leadership_first_and_lets_go_when_all_others_know() -> None:
