@@ -161,7 +161,9 @@ def test_many_consumers_wait_on_one_partition_and_all_are_woken(embedded: tidelo
         waiting = [RawClient(embedded.bootstrap_servers) for _ in range(50)]
         for consumer in waiting:
             consumer.send(fetch_request(topic, {0: 0}, max_wait_ms=20_000), 12)
-        threading.Timer(0.1, produce, (client, topic, b"for all")).start()
+        producing = threading.Timer(0.1, produce, (client, topic, b"for all"))
+        producing.start()
         for consumer in waiting:
             assert values_of(consumer.receive(FetchResponse, 12)) == {0: [b"for all"]}
             consumer.socket.close()
+        producing.join()

@@ -87,6 +87,7 @@ class BrokerNode:
         self._listeners: list[Listener] = []
         self._metrics: MetricsServer | None = None
         self._quorum: QuorumOfOne | None = None
+        self._is_ready = False
         self._groups: GroupCoordinator | None = None
 
     # What others may know of it
@@ -179,6 +180,7 @@ class BrokerNode:
         self._storage.start(self._partitions)
         for made in self._listeners:
             made.start()
+        self._is_ready = True
         log.info(
             "ready",
             node=self.node_id,
@@ -201,11 +203,12 @@ class BrokerNode:
             self._metrics.close()
         self._storage.stop()
         self._executor.shutdown(wait=True)
-        if self._quorum is not None:
+        if self._quorum is not None and self._is_ready:
             self._storage.note_high_watermarks()
             self._quorum.close()
             self._directories.close()
         else:
+            # What was not opened whole is left as it was found: the next start must not take it for a clean stop.
             self._directories.abandon()
 
     def _steady_ms(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import signal
 import sys
@@ -11,9 +12,14 @@ from typing import Final
 
 from tidelog.broker.assembly import BrokerNode
 from tidelog.broker.logs import log
+from tidelog.log.directories import DirectoryInUse, WrongOwner
+from tidelog.log.errors import CorruptLog, LogFailed
+from tidelog.model.errors import ProtocolError
 
 # Requests leave no cycles behind, so the collector need not look at every few hundred objects that pass through.
 GC_YOUNG_OBJECTS: Final = 50_000
+# What people can mend: a setting, a port that is taken, a folder that is another's, a disk.
+CANNOT_START: Final = (OSError, ProtocolError, DirectoryInUse, WrongOwner, CorruptLog, LogFailed)
 
 
 def run_broker(
@@ -25,6 +31,7 @@ def run_broker(
 ) -> int:
     """Run until SIGINT or SIGTERM; returns the exit code."""
     log.to_stderr(log_level, as_json=log_as_json)
+    _allow_many_connections()
     try:
         with asyncio.Runner(loop_factory=_event_loop_factory(properties)) as runner:
             return runner.run(_serve(properties, on_ready))
@@ -37,13 +44,19 @@ async def _serve(properties: Mapping[str, str], on_ready: Callable[[BrokerNode],
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
-    node = BrokerNode(properties, loop)
+    node: BrokerNode | None = None
     try:
+        node = BrokerNode(properties, loop)
         node.start()
-    except (OSError, ValueError) as error:
+    except CANNOT_START as error:
         log.error("the broker cannot start", reason=str(error))
-        node.stop()
+        if node is not None:
+            node.stop()
         return 1
+    for name in node.config.unknown_keys:
+        log.warning("unknown setting", name=name)
+    for name in node.config.idle_keys:
+        log.warning("this setting is accepted and has no effect", name=name)
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_YOUNG_OBJECTS, 20, 100)
@@ -54,6 +67,16 @@ async def _serve(properties: Mapping[str, str], on_ready: Callable[[BrokerNode],
     node.stop()
     log.info("stopped")
     return 0
+
+
+def _allow_many_connections() -> None:
+    """Take all file descriptors that the system lets this process have: every connection is one."""
+    if sys.platform != "win32":
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _event_loop_factory(properties: Mapping[str, str]) -> Callable[[], asyncio.AbstractEventLoop]:

@@ -132,9 +132,9 @@ class Broker:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         node = BrokerNode(self._properties(), self._loop)
-        node.start()
-        started.set_result(node)
         try:
+            node.start()
+            started.set_result(node)
             await self._stopping.wait()
         finally:
             node.stop()
