@@ -131,8 +131,8 @@ def _record_rows(batch: StoredBatch) -> list[tuple[object, ...]]:
         (
             record.offset,
             show_moment(record.timestamp),
-            _text(record.key),
-            _text(record.value),
+            _text(record.key) or "null",
+            _text(record.value) or "null",
             ",".join(f"{name}={_text(value)}" for name, value in record.headers),
         )
         for record in batch.records()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from tidelog.cli.kafka.arguments import cluster_of
 from tidelog.model.ids import NodeId
+
+if TYPE_CHECKING:
+    from tidelog.client.admin import Admin
 
 COLUMNS: Final = ("ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE")
 COLUMN_WIDTH: Final = 10
@@ -30,8 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     with cluster_of(options) as cluster:
         admin = Admin(cluster)
         if options.command == "unregister":
-            admin.unregister_broker(NodeId(options.id))
-            print(f"Broker {options.id} is no longer registered.")
+            _unregister(admin, NodeId(options.id))
             return 0
         description = admin.describe_cluster()
     if options.command == "cluster-id":
@@ -47,6 +49,16 @@ def main(arguments: Sequence[str]) -> int:
     for row in rows:
         print(" ".join(str(cell).ljust(size) for cell, size in zip(row, widths, strict=True)))
     return 0
+
+
+def _unregister(admin: Admin, node_id: NodeId) -> None:
+    from tidelog.client.errors import UnsupportedByBroker
+
+    try:
+        admin.unregister_broker(node_id)
+        print(f"Broker {node_id} is no longer registered.")
+    except UnsupportedByBroker:
+        print("The target cluster does not support the broker unregistration API.")
 
 
 def _read(arguments: Sequence[str]) -> argparse.Namespace:

@@ -232,16 +232,16 @@ def _dump_snapshot(path: Path, options: argparse.Namespace, problems: Problems) 
         line = (
             f"producerId: {producer.producer_id} producerEpoch: {producer.epoch} "
             f"coordinatorEpoch: {producer.coordinator_epoch} currentTxnFirstOffset: {first} "
-            f"lastTimestamp: {producer.last_timestamp} "
         )
-        for batch in producer.batches or (None,):
-            print(line + ("" if batch is None else _produced(batch)))
+        if not producer.batches:
+            print(f"{line}lastTimestamp: {producer.last_timestamp} ")
+        for batch in producer.batches:
+            print(f"{line}lastTimestamp: {batch.timestamp} {_produced(batch)}")
 
 
 def _produced(batch: ProducedBatch) -> str:
-    first = (batch.last_sequence - batch.offset_delta) & SEQUENCE_MASK
     return (
-        f"firstSequence: {first} lastSequence: {batch.last_sequence} lastOffset: {batch.last_offset} "
+        f"firstSequence: {batch.first_sequence} lastSequence: {batch.last_sequence} lastOffset: {batch.last_offset} "
         f"offsetDelta: {batch.offset_delta} timestamp: {batch.timestamp}"
     )
 

@@ -7,11 +7,17 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 
 from tidelog.cli.failures import explain
 from tidelog.cli.kafka.names import KAFKA_COMMANDS
 
 INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command that this process was started as; the entry point of `kafka-topics.sh` and its like."""
+    sys.exit(run_kafka_command(Path(sys.argv[0]).name.removesuffix(".exe").removesuffix(".sh"), sys.argv[1:]))
 
 
 def run_kafka_command(name: str, arguments: Sequence[str]) -> int:

@@ -1,0 +1,183 @@
+"""`tidelog demo`: a broker, a topic, and records flowing through it, to look at. What `make run` starts."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from tidelog.cli.demo_stream import TOPIC, BrokerProcess, Stream
+from tidelog.cli.failures import BadInput
+from tidelog.cli.options import DEFAULT_BOOTSTRAP_SERVER
+from tidelog.cli.output import say, show_bytes
+from tidelog.cli.server import DEFAULT_DATA, DEFAULT_PORT
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+METRICS_PORT: Final = 9644
+REFRESHES_PER_SECOND: Final = 5
+RATE_SECONDS: Final = 3.0
+LINE_SECONDS: Final = 1.0
+
+
+@click.command()
+@click.option(
+    "--data", type=click.Path(file_okay=False), default=DEFAULT_DATA, show_default=True, help="Where logs are kept."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(1, 65535), default=DEFAULT_PORT, show_default=True)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(1, 65535),
+    default=METRICS_PORT,
+    show_default=True,
+    help="Prometheus metrics; left out when taken.",
+)
+@click.option("--seconds", type=click.FloatRange(min=0), help="End by itself after this long.")
+def demo(data: str, host: str, port: int, metrics_port: int, seconds: float | None) -> int:
+    """Start a broker and watch records flow through it. Ctrl-C stops everything."""
+    from tidelog.cli.running import port_is_taken
+
+    if port_is_taken(host, port):
+        raise BadInput(
+            f"Port {port} of {host} is taken: something, maybe another broker, listens there. "
+            f"Stop it, or choose another port with --port."
+        )
+    # A service manager's stop and a closed terminal: the same tidy end as with Ctrl-C.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    with_metrics = None if port_is_taken(host, metrics_port) else metrics_port
+    broker = BrokerProcess(data, host, port, with_metrics)
+    stream = Stream(broker.address)
+    try:
+        broker.wait_until_ready()
+        stream.start()
+        view = View(
+            stream, broker.address, data, None if with_metrics is None else f"http://{host}:{with_metrics}/metrics"
+        )
+        (view.live if sys.stdout.isatty() else view.lines)(seconds)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        stream.stop()
+        broker.stop()
+    if stream.failure is not None:
+        raise stream.failure
+    say(f"Stopped. {stream.written} records written, {stream.read} read; the data is in {data}.")
+    return 0 if stream.read else 1
+
+
+class View:
+    """The numbers as they are now, for a terminal or as lines."""
+
+    def __init__(self, stream: Stream, address: str, data: str, metrics_url: str | None) -> None:
+        self._stream = stream
+        self._address = address
+        self._data = data
+        self._metrics_url = metrics_url
+        # (time, written, read, bytes read) of the last seconds.
+        self._samples = deque([(time.monotonic(), 0, 0, 0)])
+
+    def lines(self, seconds: float | None) -> None:
+        """One line a second, for logs and pipes."""
+        print(f"Tidelog listens on {self._address}; metrics: {self._metrics_url or 'off'}", flush=True)
+        end = None if seconds is None else time.monotonic() + seconds
+        while self._goes_on(end):
+            time.sleep(LINE_SECONDS if end is None else max(0.0, min(LINE_SECONDS, end - time.monotonic())))
+            written, read, _ = self._rates()
+            stream = self._stream
+            last = (stream.latest[-1].value or b"").decode() if stream.latest else "-"
+            print(
+                f"written {stream.written} ({written:.0f}/s)  read {stream.read} ({read:.0f}/s)  "
+                f"end offset {stream.end_offset}  last {last}",
+                flush=True,
+            )
+
+    def live(self, seconds: float | None) -> None:
+        """A picture that moves."""
+        from rich.live import Live
+
+        end = None if seconds is None else time.monotonic() + seconds
+        with Live(self._picture(), refresh_per_second=REFRESHES_PER_SECOND, transient=False) as live:
+            while self._goes_on(end):
+                time.sleep(1 / REFRESHES_PER_SECOND)
+                live.update(self._picture())
+
+    def _goes_on(self, end: float | None) -> bool:
+        return self._stream.failure is None and (end is None or time.monotonic() < end)
+
+    def _rates(self) -> tuple[float, float, float]:
+        """Records written and read, and bytes read, per second."""
+        stream = self._stream
+        now = time.monotonic()
+        self._samples.append((now, stream.written, stream.read, stream.read_bytes))
+        while now - self._samples[0][0] > RATE_SECONDS and len(self._samples) > 2:
+            self._samples.popleft()
+        first, last = self._samples[0], self._samples[-1]
+        passed = (last[0] - first[0]) or 1.0
+        written, read, size = (float(last[index] - first[index]) / passed for index in (1, 2, 3))
+        return written, read, size
+
+    def _picture(self) -> RenderableType:
+        from rich.console import Group
+        from rich.panel import Panel
+        from rich.table import Table
+        from rich.text import Text
+
+        stream = self._stream
+        written, read, size = self._rates()
+        numbers = Table.grid(padding=(0, 3))
+        numbers.add_row("written", f"{stream.written:,}", f"[green]{written:,.0f} records/s[/]")
+        numbers.add_row("read", f"{stream.read:,}", f"[green]{read:,.0f} records/s[/]  {show_bytes(int(size))}/s")
+        numbers.add_row("end offset", f"{stream.end_offset:,}", "[dim]sum of all partitions[/]")
+        records = Table.grid(padding=(0, 2))
+        for record in list(stream.latest):
+            offset = Text(f"{record.partition}:{record.offset}", style="dim")
+            key = Text((record.key or b"").decode(), style="cyan")
+            records.add_row(offset, key, Text((record.value or b"").decode()))
+        places = Table.grid(padding=(0, 3))
+        places.add_row("connect to", f"[bold]{self._address}[/]")
+        places.add_row("data", str(Path(self._data).resolve()))
+        places.add_row("metrics", self._metrics_url or "off: the port is taken")
+        command = _command()
+        where = "" if self._address == DEFAULT_BOOTSTRAP_SERVER else f" -b {self._address}"
+        tries = "\n".join(
+            [
+                f"{command} consume {TOPIC} --follow --keys{where}",
+                f"{command} topics describe {TOPIC}{where}",
+                f"{command} offsets {TOPIC}{where}",
+                f"kcat -b {self._address} -t {TOPIC} -o end",
+            ]
+        )
+        return Panel(
+            Group(
+                places,
+                Text(),
+                numbers,
+                Text(),
+                Panel(records, title=f"topic {TOPIC}", title_align="left", border_style="dim"),
+                Text("In another terminal:", style="bold"),
+                Text(tries, style="yellow"),
+            ),
+            title="Tidelog",
+            subtitle="Ctrl-C stops it",
+            border_style="green",
+        )
+
+
+def _command() -> str:
+    """How to call tidelog from here."""
+    if shutil.which("tidelog"):
+        return "tidelog"
+    installed = Path(sys.executable).with_name("tidelog")
+    try:
+        return str(installed.relative_to(Path.cwd()))
+    except ValueError:
+        return str(installed)
