@@ -30,7 +30,9 @@ def departed(controller: Controller, broker: NodeId) -> Iterator[PartitionChange
 
 
 def returned(controller: Controller, broker: NodeId) -> Iterator[PartitionChangeRecord]:
-    """The broker serves again: it leads what nobody leads, where it may."""
+    """The broker serves again: it leads what nobody leads, where it may. One that is about to go leads nothing."""
+    if controller.image.brokers[broker].in_controlled_shutdown:
+        return
     live = _active(controller) | {broker}
     rules = RuleBook(controller)
     for key, topic, partition in _partitions_of(controller, broker):
