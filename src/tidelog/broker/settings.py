@@ -18,6 +18,8 @@ class LiveSettings:
         self._this_broker = ConfigResource(ResourceType.BROKER, str(node_id))
         self._image = image
         self.static = {name: value for name, value in properties.items() if not name.startswith("tidelog.")}
+        # Said even where nobody said it: tools show it.
+        self.static.setdefault("node.id", str(node_id))
         # The defaults of topics change with the broker's settings only, which is seldom.
         self._defaults_of: tuple[Mapping[str, str], ...] | None = None
         self._defaults: TopicConfig | None = None
