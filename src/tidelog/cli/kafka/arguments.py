@@ -90,16 +90,26 @@ class KafkaParser(argparse.ArgumentParser):
         """The arguments as they are spelled today, with one warning for all that were not."""
         spelled = []
         changed: dict[str, str] = {}
-        for argument in arguments:
+        rest = iter(arguments)
+        for argument in rest:
+            value: str | None
             name, equals, value = argument.partition("=")
             new = f"-{name}" if name[:1] == "-" != name[1:2] and f"-{name}" in self._known() else name
             new = self._replaced.get(new, new)
             if new != name:
                 changed[name] = new
-            spelled.append(new + equals + value)
+            if not equals and self._takes_value(new):
+                # Whatever comes next is the value, also when it begins with a dash.
+                value = next(rest, None)
+                equals = "" if value is None else "="
+            spelled.append(new + equals + (value or ""))
         if changed:
             warn("old spelling, " + ", ".join(f"{name} is {new} today" for name, new in changed.items()) + ".")
         return spelled
+
+    def _takes_value(self, name: str) -> bool:
+        action = self._option_string_actions.get(name)
+        return action is not None and action.nargs is None
 
     def _known(self) -> set[str]:
         return self._option_string_actions.keys() | self._replaced.keys()
