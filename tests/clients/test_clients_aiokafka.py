@@ -189,7 +189,6 @@ def test_an_idempotent_producer_writes_each_record_once(broker: ServerProcess, t
     assert as_consumer(broker, lambda client: client.end_offsets([place])) == {place: 20_000}
 
 
-@pytest.mark.req("H8")
 def test_a_batch_that_the_caller_fills_arrives_as_one(broker: ServerProcess, topic: str) -> None:
     create(broker, topic)
 
@@ -208,7 +207,7 @@ def test_a_batch_that_the_caller_fills_arrives_as_one(broker: ServerProcess, top
     assert consume(broker.bootstrap_servers, topic, 50) == RECORDS[:50]
 
 
-@pytest.mark.req("K3", "K6", "K7")
+@pytest.mark.req("K6", "K7")
 def test_a_consumer_seeks_by_offset(broker: ServerProcess, topic: str) -> None:
     create(broker, topic)
     produce(broker.bootstrap_servers, topic, RECORDS[:5_000])

@@ -182,7 +182,7 @@ def test_the_cluster_describes_itself(admin: AdminClient, broker: ServerProcess)
     assert len(cluster.cluster_id) == 22
 
 
-@pytest.mark.req("A3", "A17", "A19", "A20", "H1", "H3", "K4", "S11")
+@pytest.mark.req("A3", "A17", "A19", "A20")
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_100_000_records_of_every_shape_come_back_unchanged_over_restarts(
     admin: AdminClient, broker: ServerProcess, topic: str, compression: str
@@ -244,7 +244,7 @@ def test_records_arrive_with_every_level_of_acknowledgement(
     assert consume(broker.bootstrap_servers, topic, 5_000) == RECORDS[:5_000]
 
 
-@pytest.mark.req("J1", "J2", "J3", "J4", "E8", "H10")
+@pytest.mark.req("J1", "J2", "J3", "J4", "E8")
 def test_an_idempotent_producer_rides_over_restarts_without_loss_or_copies(
     admin: AdminClient, broker: ServerProcess, topic: str
 ) -> None:
@@ -275,7 +275,7 @@ def test_an_idempotent_producer_rides_over_restarts_without_loss_or_copies(
     assert consume(broker.bootstrap_servers, topic, len(sent)) == sent
 
 
-@pytest.mark.req("A5", "K3", "K6", "K7", "K8")
+@pytest.mark.req("A5", "K6", "K7", "K8")
 def test_consumers_seek_by_offset_each_on_its_own(admin: AdminClient, broker: ServerProcess, topic: str) -> None:
     create(admin, topic)
     produce(broker.bootstrap_servers, topic, RECORDS[:10_000])
@@ -376,7 +376,6 @@ def test_a_consumer_that_waits_gets_a_record_as_soon_as_it_is_written(
     client.close()
 
 
-@pytest.mark.req("B13")
 def test_a_record_larger_than_the_topic_allows_is_refused(
     admin: AdminClient, broker: ServerProcess, topic: str
 ) -> None:

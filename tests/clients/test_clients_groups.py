@@ -82,7 +82,6 @@ def test_members_share_the_partitions_and_the_surplus_member_idles_until_one_lea
     wait_for_shares([first, *others], places_of(topic, 2))
     wait_until(lambda: all(member.assignments for member in others), WAIT_SECONDS_MAX)
     everyone = [first, *others]
-    wait_until(lambda: sorted(len(member.assignment) for member in everyone) == [0, 1, 1], WAIT_SECONDS_MAX)
 
     fill(server.bootstrap_servers, topic, 2, 100)
     wait_until(lambda: sum(member.records() for member in everyone) == 100, WAIT_SECONDS_MAX)
@@ -105,7 +104,6 @@ def test_new_partitions_of_a_topic_are_given_out(
     grow_topic(server.bootstrap_servers, topic, 4)
 
     wait_for_shares(pair, places_of(topic, 4))
-    assert [len(member.assignment) for member in pair] == [2, 2]
 
 
 @pytest.mark.req("L2")
@@ -153,7 +151,6 @@ def test_a_member_that_stood_still_too_long_loses_its_partitions_and_comes_back(
     pair[0].thaw()
 
     wait_for_shares(pair, places_of(topic, 4))
-    assert [len(member.assignment) for member in pair] == [2, 2]
 
 
 @pytest.mark.req("L1")
@@ -209,7 +206,6 @@ def test_the_strategy_decides_who_gets_what(
     pair = members.start_many(2, client, topic, topic, strategy=strategy)
 
     wait_for_shares(pair, places_of(topic, 5))
-    wait_until(lambda: sorted(len(member.assignment) for member in pair) == [2, 3], WAIT_SECONDS_MAX)
 
     given = sorted(sorted(place.partition for place in member.assignment) for member in pair)
     assert given == sorted(shares)

@@ -205,7 +205,6 @@ def test_records_arrive_with_every_level_of_acknowledgement(
     assert consume(broker.bootstrap_servers, topic, 2_000) == RECORDS[:2_000]
 
 
-@pytest.mark.req("H4", "H5", "H6")
 def test_a_send_tells_where_its_record_is(admin: KafkaAdminClient, broker: ServerProcess, topic: str) -> None:
     create(admin, topic, partitions=2)
     client = producer(broker.bootstrap_servers)
@@ -239,7 +238,7 @@ def test_an_idempotent_producer_writes_each_record_once(
     reader.close()
 
 
-@pytest.mark.req("K3", "K6", "K7")
+@pytest.mark.req("K6", "K7")
 def test_a_consumer_seeks_by_offset(admin: KafkaAdminClient, broker: ServerProcess, topic: str) -> None:
     create(admin, topic)
     produce(broker.bootstrap_servers, topic, RECORDS[:5_000])
