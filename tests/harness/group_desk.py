@@ -12,11 +12,8 @@ from typing import Any
 from uuid import UUID
 
 from tidelog.groups import codec
+from tidelog.groups.api import heartbeat, join_group, leave_group, sync_group
 from tidelog.groups.calls import Caller, Outcome, Reply
-from tidelog.groups.classic.heartbeat import heartbeat
-from tidelog.groups.classic.join import join_group
-from tidelog.groups.classic.leave import leave_group
-from tidelog.groups.classic.sync import sync_group
 from tidelog.groups.expiry import expire
 from tidelog.groups.loading import loaded
 from tidelog.groups.records import EndTransaction, GroupRecord, Record

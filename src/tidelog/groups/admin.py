@@ -11,7 +11,8 @@ from typing import Final
 
 from tidelog.groups.classic.group import ClassicGroup
 from tidelog.groups.classic.states import State
-from tidelog.groups.records import Record, group_metadata, offset_tombstone
+from tidelog.groups.emptiness import is_empty, tombstones
+from tidelog.groups.records import Record, offset_tombstone
 from tidelog.groups.shard import Group, GroupShard
 from tidelog.machine.runtime import Result
 from tidelog.model.errors import ErrorCode
@@ -76,7 +77,7 @@ def delete_group(shard: GroupShard, group_id: str) -> Result[Record, DeletableGr
     group = shard.groups.get(group_id)
     if group is None:
         return Result((), DeletableGroupResult(group_id, ErrorCode.GROUP_ID_NOT_FOUND))
-    if group.state is not State.EMPTY:
+    if not is_empty(group):
         return Result((), DeletableGroupResult(group_id, ErrorCode.NON_EMPTY_GROUP))
     records: list[Record] = [
         offset_tombstone(group_id, topic, partition) for topic, partition in shard.offsets.partitions_of(group_id)
@@ -85,13 +86,9 @@ def delete_group(shard: GroupShard, group_id: str) -> Result[Record, DeletableGr
     return Result(records, DeletableGroupResult(group_id), atomic=False)
 
 
-def tombstones(group: Group) -> list[Record]:
-    """The records that delete an empty group."""
-    return [group_metadata(group.group_id, None)]
-
-
 def _listed(group: Group) -> ListedGroup:
-    return ListedGroup(group.group_id, group.protocol_type or "", group.state.value, CLASSIC_TYPE)
+    kind = CLASSIC_TYPE if isinstance(group, ClassicGroup) else CONSUMER_TYPE
+    return ListedGroup(group.group_id, group.protocol_type or "", group.state.value, kind)
 
 
 def _unknown(group_id: str, problem: str, version: int) -> DescribedGroup:

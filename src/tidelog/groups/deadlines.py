@@ -24,6 +24,8 @@ class Alarm(Enum):
     SYNC = "sync"
     CONSUMER_SESSION = "consumer session"
     CONSUMER_REBALANCE = "consumer rebalance"
+    CONSUMER_JOIN = "consumer join"
+    CONSUMER_SYNC = "consumer sync"
     RETENTION = "retention"
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from tidelog.groups.calls import Decision, Outcome
 from tidelog.groups.classic import alarms as classic
+from tidelog.groups.consumer import alarms as consumer
 from tidelog.groups.deadlines import Alarm, Timer
 from tidelog.groups.offsets import retention
 from tidelog.groups.shard import GroupShard
@@ -16,6 +17,10 @@ ALARMS: Final[dict[Alarm, Callable[[GroupShard, Timer, Decision], None]]] = {
     Alarm.PENDING_MEMBER: classic.pending_member_expired,
     Alarm.JOIN: classic.join_expired,
     Alarm.SYNC: classic.sync_expired,
+    Alarm.CONSUMER_SESSION: consumer.member_expired,
+    Alarm.CONSUMER_REBALANCE: consumer.revocation_expired,
+    Alarm.CONSUMER_JOIN: consumer.member_expired,
+    Alarm.CONSUMER_SYNC: consumer.member_expired,
     Alarm.RETENTION: retention.sweep,
 }
 

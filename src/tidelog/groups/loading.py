@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tidelog.groups.calls import Decision, Outcome
 from tidelog.groups.classic.rebalance import prepare, restart_session
+from tidelog.groups.consumer import sessions
+from tidelog.groups.consumer.group import ConsumerGroup
 from tidelog.groups.shard import GroupShard
 
 
@@ -13,6 +15,11 @@ def loaded(shard: GroupShard, now_ms: int) -> Outcome:
     shard.leading = True
     decision = Decision(now_ms)
     for group in shard.groups.values():
+        if isinstance(group, ConsumerGroup):
+            for consumer in group.members.values():
+                sessions.restart_session(shard, group.group_id, consumer, now_ms)
+                sessions.watch_revocation(shard, group.group_id, consumer, now_ms)
+            continue
         for member in group.members.values():
             restart_session(shard, member, now_ms)
         if len(group.members) > shard.settings.group_size_max:

@@ -1,13 +1,15 @@
-"""The answers of a coordinator that cannot run a command: it does not lead, is still loading, or could not write.
+"""The answers of a coordinator that cannot do as it is asked: it does not lead, is still loading, or could not write.
 
-The edge calls `refusal` for the request at hand, and for waiters whose replies were lost with the leadership.
+The edge calls `refusal` for a command that was not run. For one that was run, and whose records were not or never will
+be committed, it calls `withdrawn`: its replies, to whomever they are, become refusals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from tidelog.groups.calls import Reply
 from tidelog.groups.classic.answers import join_error, sync_error
 from tidelog.groups.classic.leave import BATCH_VERSION, leave_answer, leaving
 from tidelog.model.errors import ErrorCode
@@ -51,6 +53,31 @@ WRITE_ERRORS: Final[dict[ErrorCode, ErrorCode]] = {
 def refusal(request: Request, version: int, error: ErrorCode) -> Response:
     """The response to a request on one group that says why it was not carried out."""
     return _REFUSALS[type(request)](request, version, WRITE_ERRORS.get(error, error))
+
+
+def withdrawn(replies: Sequence[Reply], error: ErrorCode) -> list[Reply]:
+    """Replies that were decided but never became safe, as refusals. They can be written in every version."""
+    told = WRITE_ERRORS.get(error, error)
+    return [Reply(waiter, _withdrawn(response, told)) for waiter, response in replies]
+
+
+def _withdrawn(response: Response, error: ErrorCode) -> Response:
+    match response:
+        case JoinGroupResponse():
+            return JoinGroupResponse(error_code=error, member_id=response.member_id)
+        case SyncGroupResponse():
+            return sync_error(error)
+        case LeaveGroupResponse():
+            return LeaveGroupResponse(error_code=error)
+        case OffsetCommitResponse() | TxnOffsetCommitResponse():
+            for topic in response.topics:
+                for partition in topic.partitions:
+                    partition.error_code = error
+            return response
+        case ConsumerGroupHeartbeatResponse() | HeartbeatResponse() | OffsetDeleteResponse():
+            return type(response)(error_code=error)
+        case _:
+            raise AssertionError(f"no command on one group replies with {type(response).__name__}")
 
 
 def _join(request: JoinGroupRequest, version: int, error: ErrorCode) -> JoinGroupResponse:

@@ -17,6 +17,8 @@ from tidelog.groups.calls import Reply
 from tidelog.groups.classic.answers import join_error, sync_error
 from tidelog.groups.classic.group import ClassicGroup
 from tidelog.groups.classic.states import State
+from tidelog.groups.consumer.group import ConsumerGroup
+from tidelog.groups.consumer.replay import REPLAYS as CONSUMER_REPLAYS
 from tidelog.groups.deadlines import Alarm, Deadlines, Timer
 from tidelog.groups.offsets.store import CommittedOffset, OffsetStore
 from tidelog.groups.records import EndTransaction, GroupRecord, Record
@@ -33,7 +35,7 @@ from tidelog.wire.messages.group_records import (
 )
 from tidelog.wire.schema import Message
 
-Group: TypeAlias = ClassicGroup
+Group: TypeAlias = ClassicGroup | ConsumerGroup
 
 
 class Entropy(Protocol):
@@ -52,9 +54,15 @@ class GroupShard:
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
         self.deadlines = Deadlines()
+        # Of members of consumer groups: sessions, and whatever else they must do in time.
+        self.member_timers: dict[tuple[Alarm, str, str], Timer] = {}
+        # Rises when topics come, go or grow, so that each group can tell whether it has seen that.
+        self.topics_version = 0
         self.retention_timer = Timer(Alarm.RETENTION)
         # Groups that the sweep for expired offsets has not looked at yet.
         self.unswept: list[str] = []
+        # Consumer groups that become classic ones with records that are about to be replayed.
+        self.downgraded: dict[str, ClassicGroup] = {}
         # From `loading.loaded` on the groups live: what is replayed are records of our own.
         self.leading = False
 
@@ -72,15 +80,19 @@ class GroupShard:
         """When `expiry.expire` is to be submitted next; any command may bring it forward."""
         return self.deadlines.next_ms()
 
-    def metadata_changed(self, image: ClusterImage) -> None:
-        """The cluster has changed."""
+    def metadata_changed(self, image: ClusterImage, *, topics_changed: bool = True) -> None:
+        """The cluster has changed. When topics came, went or grew (`metadata.topics_changed`), consumer groups look at
+        that with their next heartbeat."""
         self.image = image
+        self.topics_version += topics_changed
 
     def unload(self) -> list[Reply]:
         """The leadership is lost: whoever waits is told to look for the new coordinator. The shard is used no more."""
         self.leading = False
         replies: list[Reply] = []
         for group in self.groups.values():
+            if isinstance(group, ConsumerGroup):
+                continue  # Their members never wait for an answer.
             for member in group.members.values():
                 if member.joining is not None:
                     error = join_error(member.member_id, ErrorCode.NOT_COORDINATOR, member.joining.version)
@@ -90,8 +102,9 @@ class GroupShard:
             group.state = State.DEAD
         return replies
 
-    def _forget(self, group_id: str) -> None:
-        for timer in self.groups.pop(group_id).timers():
+    def _forget_classic_group(self, group: ClassicGroup) -> None:
+        del self.groups[group.group_id]
+        for timer in group.timers():
             self.deadlines.stop(timer)
 
     def _replay_offset(self, record: GroupRecord, record_offset: int) -> None:
@@ -115,18 +128,35 @@ class GroupShard:
         assert isinstance(key, GroupMetadataKey)
         group = self.groups.get(key.group)
         if value is None:
-            if group is not None:
-                self._forget(key.group)
+            if isinstance(group, ClassicGroup):
+                self._forget_classic_group(group)
             return
         assert isinstance(value, GroupMetadataValue)
-        if self.leading and group is not None:
+        if self.leading and isinstance(group, ClassicGroup):
             group.adopt(value)
+        elif self.leading and key.group in self.downgraded:
+            self.groups[key.group] = self.downgraded.pop(key.group)
         else:
             self.groups[key.group] = ClassicGroup.load(key.group, value)
+
+    def _replay_consumer_group(self, record: GroupRecord, record_offset: int) -> None:
+        group_id: str = record.key.group_id  # type: ignore[attr-defined]
+        group = self.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            if record.value is None:
+                return
+            if group is not None:
+                # Only offsets were known of it until now.
+                assert not group.members, "a group that changes its kind is deleted first"
+                self._forget_classic_group(group)
+            group = self.groups[group_id] = ConsumerGroup(group_id)
+        if CONSUMER_REPLAYS[type(record.key)](group, record.key, record.value):
+            del self.groups[group_id]
 
 
 _REPLAYS: Final[dict[type[Message], Callable[[GroupShard, GroupRecord, int], None]]] = {
     LegacyOffsetCommitKey: GroupShard._replay_offset,
     OffsetCommitKey: GroupShard._replay_offset,
     GroupMetadataKey: GroupShard._replay_classic_group,
+    **dict.fromkeys(CONSUMER_REPLAYS, GroupShard._replay_consumer_group),
 }

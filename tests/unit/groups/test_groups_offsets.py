@@ -108,7 +108,7 @@ def delete(desk: GroupDesk, topic: str = "orders", partition: int = 0, group_id:
     request = OffsetDeleteRequest(
         group_id, [OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(partition)])]
     )
-    answer = desk.answers[desk.call(lambda shard, req, caller, _: delete_offsets(shard, req, caller), request, 0)]
+    answer = desk.answers[desk.call(delete_offsets, request, 0)]
     return answer.error_code, [each.error_code for topic in answer.topics for each in topic.partitions]
 
 

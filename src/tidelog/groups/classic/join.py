@@ -19,8 +19,11 @@ from tidelog.groups.classic.rebalance import (
 )
 from tidelog.groups.classic.states import State
 from tidelog.groups.classic.subscriptions import Protocols
+from tidelog.groups.consumer.group import ConsumerGroup
+from tidelog.groups.consumer.records import group_tombstones
 from tidelog.groups.deadlines import Alarm, Timer
 from tidelog.groups.records import group_metadata
+from tidelog.groups.settings import Settings
 from tidelog.groups.shard import GroupShard
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.join_group import JoinGroupRequest
@@ -33,21 +36,20 @@ SKIP_ASSIGNMENT_VERSION: Final = 9
 
 def join_group(shard: GroupShard, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Outcome:
     """Join a group, or join again: with new metadata, as the leader, or because a rebalance is on."""
-    settings = shard.settings
-    if not request.group_id:
-        return _refuse(request.member_id, ErrorCode.INVALID_GROUP_ID, caller)
-    if not settings.session_timeout_ms_min <= request.session_timeout_ms <= settings.session_timeout_ms_max:
-        return _refuse(request.member_id, ErrorCode.INVALID_SESSION_TIMEOUT, caller)
+    error = check_join(shard.settings, request)
+    if error is not ErrorCode.NONE:
+        return _refuse(request.member_id, error, caller)
     decision = Decision(now_ms)
-    group = shard.groups.get(request.group_id)
-    created = group is None
-    if group is None:
-        if request.member_id != UNKNOWN_MEMBER:
-            return _refuse(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID, caller)
+    existing = shard.groups.get(request.group_id)
+    created = not isinstance(existing, ClassicGroup)
+    if isinstance(existing, ClassicGroup):
+        group = existing
+    elif request.member_id != UNKNOWN_MEMBER:
+        return _refuse(request.member_id, ErrorCode.UNKNOWN_MEMBER_ID, caller)
+    else:
         group = ClassicGroup(request.group_id, state_since_ms=now_ms)
-    assert isinstance(group, ClassicGroup)
     join = _Join(shard, group, request, caller, decision)
-    if not _accepts(group, request.member_id, settings.group_size_max):
+    if not _accepts(group, request.member_id, shard.settings.group_size_max):
         _remove_unaccepted(shard, group, request.member_id)
         decision.reply(caller, join_error(UNKNOWN_MEMBER, ErrorCode.GROUP_MAX_SIZE_REACHED, caller.version))
         complete_if_all_joined(shard, group, decision)
@@ -59,8 +61,10 @@ def join_group(shard: GroupShard, request: JoinGroupRequest, caller: Caller, now
         join.known()
     if created and (group.members or group.pending):
         # The record of a group without a generation, so that a group that is listed is one that is written.
+        # A consumer group without members makes room for it, and leaves its offsets.
         value = ClassicGroup(group.group_id).to_value({}, now_ms)
-        decision.records.insert(0, group_metadata(group.group_id, value))
+        before = group_tombstones(existing) if isinstance(existing, ConsumerGroup) else []
+        decision.records[:0] = [*before, group_metadata(group.group_id, value)]
         shard.groups[group.group_id] = group
     return decision.outcome()
 
@@ -76,11 +80,8 @@ class _Join:
         self.request = request
         self.caller = caller
         self.decision = decision
-        self.protocols = _protocols(request)
-        # Version 0 knows one timeout only.
-        self.rebalance_timeout_ms = (
-            request.session_timeout_ms if request.rebalance_timeout_ms < 0 else request.rebalance_timeout_ms
-        )
+        self.protocols = protocols_of(request)
+        self.rebalance_timeout_ms = rebalance_timeout_of(request)
 
     def refuse(self, error: ErrorCode) -> None:
         self.decision.reply(self.caller, join_error(self.request.member_id, error, self.caller.version))
@@ -205,7 +206,21 @@ def _remove_unaccepted(shard: GroupShard, group: ClassicGroup, member_id: str) -
         shard.deadlines.stop(member.session)
 
 
-def _protocols(request: JoinGroupRequest) -> Protocols:
+def check_join(settings: Settings, request: JoinGroupRequest) -> ErrorCode:
+    """What is wrong with a request whatever the group."""
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    if not settings.session_timeout_ms_min <= request.session_timeout_ms <= settings.session_timeout_ms_max:
+        return ErrorCode.INVALID_SESSION_TIMEOUT
+    return ErrorCode.NONE
+
+
+def rebalance_timeout_of(request: JoinGroupRequest) -> int:
+    """Version 0 knows one timeout only."""
+    return request.session_timeout_ms if request.rebalance_timeout_ms < 0 else request.rebalance_timeout_ms
+
+
+def protocols_of(request: JoinGroupRequest) -> Protocols:
     """The protocols with their metadata copied out of the request's frame; of two with one name the first counts."""
     by_name: dict[str, bytes] = {}
     for protocol in request.protocols:

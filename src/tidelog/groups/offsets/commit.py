@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from tidelog.groups.calls import Caller, Outcome, Reply
+from tidelog.groups.classic.group import ClassicGroup
 from tidelog.groups.classic.rebalance import restart_session
 from tidelog.groups.classic.states import State
+from tidelog.groups.consumer.group import ConsumerGroup
 from tidelog.groups.records import EndTransaction, Record, offset_commit
-from tidelog.groups.shard import Group, GroupShard
+from tidelog.groups.shard import GroupShard
 from tidelog.machine.runtime import Result
 from tidelog.metadata.image import TopicImage
 from tidelog.model.errors import ErrorCode
@@ -33,6 +35,8 @@ from tidelog.wire.messages.txn_offset_commit import (
 
 # From this version on an unknown group is called that; before, the generation is called wrong.
 GROUP_NOT_FOUND_VERSION: Final = 9
+# From this version on members of consumer groups can name their epoch.
+MEMBER_EPOCH_VERSION: Final = 9
 # From this version on topics are named by their id.
 TOPIC_ID_VERSION: Final = 10
 
@@ -130,8 +134,10 @@ def end_transaction(shard: GroupShard, marker: EndTransaction) -> Result[Record,
 
 def _check(shard: GroupShard, committer: Committer, version: int) -> ErrorCode:
     group = shard.groups.get(committer.group_id)
-    if group is not None:
+    if isinstance(group, ClassicGroup):
         return _check_classic(group, committer)
+    if group is not None:
+        return _check_consumer(group, committer, version)
     if committer.generation < 0:
         return ErrorCode.NONE
     if version >= GROUP_NOT_FOUND_VERSION and not committer.transactional:
@@ -139,7 +145,23 @@ def _check(shard: GroupShard, committer: Committer, version: int) -> ErrorCode:
     return ErrorCode.ILLEGAL_GENERATION
 
 
-def _check_classic(group: Group, committer: Committer) -> ErrorCode:
+def _check_consumer(group: ConsumerGroup, committer: Committer, version: int) -> ErrorCode:
+    if committer.generation < 0 and not group.members:
+        return ErrorCode.NONE
+    if committer.transactional and not committer.is_member:
+        return ErrorCode.NONE
+    member = group.members.get(committer.member_id)
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if member.classic is None and not committer.transactional and version < MEMBER_EPOCH_VERSION:
+        return ErrorCode.UNSUPPORTED_VERSION
+    if committer.generation == member.epoch:
+        return ErrorCode.NONE
+    stale = member.classic is None and not committer.transactional
+    return ErrorCode.STALE_MEMBER_EPOCH if stale else ErrorCode.ILLEGAL_GENERATION
+
+
+def _check_classic(group: ClassicGroup, committer: Committer) -> ErrorCode:
     if committer.generation < 0 and group.state is State.EMPTY:
         return ErrorCode.NONE
     if committer.is_member:
@@ -160,7 +182,7 @@ def _check_classic(group: Group, committer: Committer) -> ErrorCode:
 def _show_life(shard: GroupShard, committer: Committer, now_ms: int) -> None:
     """A commit is as good as a heartbeat."""
     group = shard.groups.get(committer.group_id)
-    if group is not None and group.state in (State.STABLE, State.PREPARING_REBALANCE):
+    if isinstance(group, ClassicGroup) and group.state in (State.STABLE, State.PREPARING_REBALANCE):
         restart_session(shard, group.members[committer.member_id], now_ms)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidelog.groups.calls import Caller, Outcome, Reply, answer
+from tidelog.groups.classic.group import ClassicGroup
 from tidelog.groups.classic.states import State
 from tidelog.groups.offsets.retention import is_subscribed
 from tidelog.groups.records import Record, offset_tombstone
@@ -18,7 +19,7 @@ from tidelog.wire.messages.offset_delete import (
 )
 
 
-def delete_offsets(shard: GroupShard, request: OffsetDeleteRequest, caller: Caller) -> Outcome:
+def delete_offsets(shard: GroupShard, request: OffsetDeleteRequest, caller: Caller, now_ms: int = 0) -> Outcome:
     """Delete offsets of a group in some partitions. What was never committed is deleted without complaint."""
     group = shard.groups.get(request.group_id)
     error = _check(request.group_id, group)
@@ -34,7 +35,7 @@ def _check(group_id: str, group: Group | None) -> ErrorCode:
         return ErrorCode.INVALID_GROUP_ID
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
-    if group.state is not State.EMPTY and not group.is_consumers:
+    if isinstance(group, ClassicGroup) and group.state is not State.EMPTY and not group.is_consumers:
         # What members of another kind read cannot be known.
         return ErrorCode.NON_EMPTY_GROUP
     return ErrorCode.NONE

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from tidelog.groups.consumer.group import ConsumerGroup
 from tidelog.groups.offsets.store import INVALID_OFFSET, CommittedOffset
 from tidelog.groups.records import Record
 from tidelog.groups.shard import GroupShard
@@ -103,6 +104,9 @@ def fetch_response(
 def _fetch(
     shard: GroupShard, asked: OffsetFetchRequestGroup, version: int, require_stable: bool
 ) -> OffsetFetchResponseGroup:
+    error = _check_member(shard, asked)
+    if error is not ErrorCode.NONE:
+        return refuse_group(asked, error)
     wanted = _everything(shard, asked.group_id) if asked.topics is None else asked.topics
     topics: list[OffsetFetchResponseTopics] = []
     for topic in wanted:
@@ -121,6 +125,19 @@ def _fetch(
             ]
         topics.append(OffsetFetchResponseTopics(topic.name, topic_id, partitions))
     return OffsetFetchResponseGroup(asked.group_id, topics)
+
+
+def _check_member(shard: GroupShard, asked: OffsetFetchRequestGroup) -> ErrorCode:
+    """Members of consumer groups say who they are, so that one that was fenced does not read where to go on."""
+    group = shard.groups.get(asked.group_id)
+    if not isinstance(group, ConsumerGroup) or (asked.member_id is None and asked.member_epoch < 0):
+        return ErrorCode.NONE
+    member = group.members.get(asked.member_id or "")
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if member.epoch == asked.member_epoch:
+        return ErrorCode.NONE
+    return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
 
 
 def _everything(shard: GroupShard, group_id: str) -> Iterable[OffsetFetchRequestTopics]:

@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from tidelog.groups.calls import Decision, Outcome
+from tidelog.groups.classic.group import ClassicGroup
 from tidelog.groups.classic.states import State
+from tidelog.groups.consumer.group import ConsumerGroup
 from tidelog.groups.deadlines import Timer
+from tidelog.groups.emptiness import is_empty, tombstones
 from tidelog.groups.offsets.store import CommittedOffset
-from tidelog.groups.records import Record, group_metadata, offset_tombstone
+from tidelog.groups.records import Record, offset_tombstone
 from tidelog.groups.shard import Group, GroupShard
 from tidelog.machine.runtime import Result
 from tidelog.model.ids import NO_TIMESTAMP
@@ -66,19 +69,21 @@ def _expired(shard: GroupShard, group: Group, now_ms: int) -> list[Record]:
                 records.append(offset_tombstone(group.group_id, topic, partition))
             else:
                 kept = True
-    if not kept and group.state is State.EMPTY and not group.pending:
-        records.append(group_metadata(group.group_id, None))
+    if not kept and is_empty(group) and not (isinstance(group, ClassicGroup) and group.pending):
+        records += tombstones(group)
     return records
 
 
 def is_subscribed(group: Group, topic: str) -> bool:
     """Whether members read a topic, as far as can be known: consumers whose metadata is unreadable may read any."""
+    if isinstance(group, ConsumerGroup):
+        return any(topic in group.topics_of(member) for member in group.members.values())
     return group.is_consumers if group.topics is None else topic in group.topics
 
 
 def _clock(group: Group) -> Callable[[CommittedOffset], int] | None:
     """From when the retention of an offset counts; None while its group keeps it."""
-    if group.protocol_type is None:
+    if isinstance(group, ConsumerGroup) or group.protocol_type is None:
         return _committed_ms
     if group.state is State.EMPTY:
         return _committed_ms if group.state_since_ms == NO_TIMESTAMP else lambda _: group.state_since_ms
