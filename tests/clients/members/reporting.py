@@ -54,7 +54,7 @@ def places(partitions: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 class Consumed:
-    """What one poll brought, as ranges of offsets. A partition has several when it was taken and given back meanwhile."""
+    """What one poll brought, as ranges of offsets; several of a partition that was taken and given back meanwhile."""
 
     def __init__(self) -> None:
         self.ranges: dict[tuple[str, int], list[list[int]]] = {}

@@ -26,6 +26,8 @@ EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 READ_COMMITTED: Final = 1
+FIRST_VERSION_WITH_EPOCHS: Final = 4
+NO_EPOCH: Final = -1
 
 
 class ListOffsetsHandler:
@@ -33,24 +35,32 @@ class ListOffsetsHandler:
         self._partitions = partitions
 
     def __call__(self, call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        with_epochs = call.header.api_version >= FIRST_VERSION_WITH_EPOCHS
         return ListOffsetsResponse(
             topics=[
                 ListOffsetsTopicResponse(
                     topic.name,
-                    [self._answer(topic.name, partition, request.isolation_level) for partition in topic.partitions],
+                    [
+                        self._answer(topic.name, partition, request.isolation_level, with_epochs)
+                        for partition in topic.partitions
+                    ],
                 )
                 for topic in request.topics
             ]
         )
 
-    def _answer(self, topic: str, wanted: ListOffsetsPartition, isolation: int) -> ListOffsetsPartitionResponse:
+    def _answer(
+        self, topic: str, wanted: ListOffsetsPartition, isolation: int, with_epochs: bool
+    ) -> ListOffsetsPartitionResponse:
         try:
             leader = self._partitions.named(topic, wanted.partition_index)
             leader.check_epoch(wanted.current_leader_epoch)
             timestamp, offset, epoch = find_offset(leader, wanted.timestamp, isolation == READ_COMMITTED)
         except ProtocolError as error:
             return ListOffsetsPartitionResponse(wanted.partition_index, error.code)
-        return ListOffsetsPartitionResponse(wanted.partition_index, 0, timestamp, offset, epoch)
+        return ListOffsetsPartitionResponse(
+            wanted.partition_index, 0, timestamp, offset, epoch if with_epochs else NO_EPOCH
+        )
 
 
 def find_offset(leader: PartitionLeader, timestamp: int, read_committed: bool) -> tuple[int, int, int]:
