@@ -28,7 +28,6 @@ from tidelog.broker.handlers.fetch import FetchHandler
 from tidelog.broker.handlers.find_coordinator import FindCoordinatorHandler
 from tidelog.broker.handlers.group_commands import GROUP_COMMANDS, GroupCommandHandler
 from tidelog.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
-from tidelog.broker.handlers.init_producer_id import InitProducerIdHandler
 from tidelog.broker.handlers.list_groups import ListGroupsHandler
 from tidelog.broker.handlers.list_offsets import ListOffsetsHandler
 from tidelog.broker.handlers.metadata import MetadataHandler
@@ -37,6 +36,10 @@ from tidelog.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpoch
 from tidelog.broker.handlers.produce import ProduceHandler
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.settings import LiveSettings
+from tidelog.broker.transaction_apis import transaction_apis
+from tidelog.broker.transaction_coordinator import TransactionCoordinator
+from tidelog.broker.transaction_markers import LocalMarkers
+from tidelog.broker.transaction_verification import TransactionVerification
 from tidelog.broker.turn import Turn
 from tidelog.controller.features import SUPPORTED
 from tidelog.log.directories import LogDirectories
@@ -59,7 +62,6 @@ from tidelog.wire.messages.describe_topic_partitions import DescribeTopicPartiti
 from tidelog.wire.messages.fetch import FetchRequest
 from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from tidelog.wire.messages.init_producer_id import InitProducerIdRequest
 from tidelog.wire.messages.list_groups import ListGroupsRequest
 from tidelog.wire.messages.list_offsets import ListOffsetsRequest
 from tidelog.wire.messages.metadata import MetadataRequest
@@ -82,6 +84,9 @@ class Parts:
     commands: Commands
     partitions: LedPartitions
     groups: GroupCoordinator
+    producer_ids: ProducerIds
+    transactions: TransactionCoordinator
+    markers: LocalMarkers
     directories: LogDirectories
     sessions: FetchSessions
     turn: Turn
@@ -100,11 +105,16 @@ def build_dispatch(parts: Parts) -> Dispatch:
 def _handlers(parts: Parts) -> list[Served]:
     config, image, commands, partitions = parts.config, parts.image, parts.commands, parts.partitions
     auto_creation = AutoCreation(commands)
-    producer_ids = ProducerIds(commands, parts.node_id, parts.broker_epoch)
+    verification = TransactionVerification(
+        parts.transactions,
+        partitions,
+        parts.now_ms,
+        verifies_first_protocol=config.transaction_partition_verification_enable,
+    )
     return [
         serve(
             ProduceRequest,
-            ProduceHandler(partitions, parts.turn, parts.loop, parts.now_ms),
+            ProduceHandler(partitions, parts.turn, parts.loop, parts.now_ms, verification),
             # librdkafka takes gzip and snappy for unsupported unless version 0 is in the range, though it never sends
             # it.
             advertised="0-13",
@@ -134,13 +144,21 @@ def _handlers(parts: Parts) -> list[Served]:
         serve(DescribeClusterRequest, DescribeClusterHandler(image, parts.cluster_id, parts.controller_id)),
         serve(DeleteRecordsRequest, DeleteRecordsHandler(partitions)),
         serve(DescribeLogDirsRequest, DescribeLogDirsHandler(parts.directories)),
-        serve(FindCoordinatorRequest, FindCoordinatorHandler(image, parts.groups)),
-        # v6 (two-phase commit, KIP-939) is not settled in Apache Kafka either.
-        serve(InitProducerIdRequest, InitProducerIdHandler(producer_ids), versions="0-5"),
+        serve(FindCoordinatorRequest, FindCoordinatorHandler(image, parts.groups, parts.transactions)),
         serve(OffsetForLeaderEpochRequest, OffsetForLeaderEpochHandler(partitions)),
         serve(OffsetFetchRequest, OffsetFetchHandler(parts.groups)),
         serve(ListGroupsRequest, ListGroupsHandler(parts.groups)),
         serve(DescribeGroupsRequest, DescribeGroupsHandler(parts.groups)),
         serve(DeleteGroupsRequest, DeleteGroupsHandler(parts.groups)),
+        *transaction_apis(
+            parts.transactions,
+            verification,
+            parts.markers,
+            parts.producer_ids,
+            parts.groups,
+            partitions,
+            image,
+            parts.now_ms,
+        ),
         *(serve(request, GroupCommandHandler(parts.groups, command)) for request, command in GROUP_COMMANDS.items()),
     ]

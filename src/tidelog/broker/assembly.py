@@ -21,9 +21,12 @@ from tidelog.broker.listener import Listener, bind
 from tidelog.broker.logs import log
 from tidelog.broker.own_settings import OwnSettings
 from tidelog.broker.partition_logs import PartitionLogs, log_config
+from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.quorum import QuorumOfOne, open_metadata_log
 from tidelog.broker.settings import LiveSettings
 from tidelog.broker.storage import Storage
+from tidelog.broker.transaction_coordinator import TransactionCoordinator
+from tidelog.broker.transaction_markers import LocalMarkers
 from tidelog.broker.turn import Turn
 from tidelog.controller.features import SUPPORTED
 from tidelog.controller.state import Controller, Policy
@@ -89,6 +92,7 @@ class BrokerNode:
         self._quorum: QuorumOfOne | None = None
         self._is_ready = False
         self._groups: GroupCoordinator | None = None
+        self._transactions: TransactionCoordinator | None = None
 
     # What others may know of it
 
@@ -127,6 +131,13 @@ class BrokerNode:
                 config, quorum, self._partitions, SystemEntropy(), self._steady_ms, self._loop
             )
             self._publisher.subscribe(groups.apply)
+            producer_ids = ProducerIds(quorum, self.node_id, lambda: quorum.broker_epoch)
+            markers = LocalMarkers(self._partitions, groups, self._clock.now_ms)
+            self._transactions = transactions = TransactionCoordinator(
+                config, self.node_id, quorum, self._partitions, producer_ids, markers, self._steady_ms, self._loop
+            )
+            # After the groups: markers that are still to be written concern their partitions, too.
+            self._publisher.subscribe(transactions.apply)
         except BaseException:
             for _, sock in sockets:
                 sock.close()
@@ -149,6 +160,9 @@ class BrokerNode:
                 commands=quorum,
                 partitions=self._partitions,
                 groups=groups,
+                producer_ids=producer_ids,
+                transactions=transactions,
+                markers=markers,
                 directories=self._directories,
                 sessions=sessions,
                 turn=self._turn,
@@ -197,6 +211,8 @@ class BrokerNode:
         self._turn.settle()
         for listener in self._listeners:
             listener.close()
+        if self._transactions is not None:
+            self._transactions.stop()
         if self._groups is not None:
             self._groups.stop()
         if self._metrics is not None:

@@ -13,8 +13,9 @@ from tidelog.broker.commands import Commands
 from tidelog.broker.group_shard import ShardHost, Timers
 from tidelog.controller.topics import NewTopic, TopicCreated, create
 from tidelog.groups.calls import Outcome
+from tidelog.groups.offsets.commit import end_transaction
 from tidelog.groups.partitioning import partition_for
-from tidelog.groups.records import Record
+from tidelog.groups.records import EndTransaction, Record
 from tidelog.groups.settings import MigrationPolicy, Settings
 from tidelog.groups.shard import Entropy, GroupShard
 from tidelog.machine.runtime import Result
@@ -145,6 +146,16 @@ class GroupCoordinator:
             answer(ProtocolError(host))
         else:
             host.ask(command, answer)
+
+    def end_transaction(
+        self, index: int, marker: EndTransaction, answer: Callable[[ProtocolError | None], None]
+    ) -> None:
+        """Write the end of a transaction to a partition of the offsets topic: its offsets count from then on."""
+        host = self._hosts.get(index)
+        if host is None:
+            answer(ProtocolError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        else:
+            host.ask(lambda shard: end_transaction(shard, marker), answer)
 
     def _host(self, group_id: str) -> ShardHost | ErrorCode:
         index = self.partition_of(group_id)

@@ -76,7 +76,12 @@ class Turn:
             self.begin()
 
     def write(self, partition: Writes) -> None:
-        """Have the partition's staged bytes written; called once a turn for each partition."""
+        """Have the partition's staged bytes written; called once a turn for each partition.
+
+        What a timer or a coordinator writes outside of a turn starts one.
+        """
+        if not self._scheduled:
+            self.begin()
         self._writes.append(partition)
 
     def answer(self, call: Answers, response: Response) -> None:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from tidelog.log.verifications import Verifications
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP, Offset, ProducerEpoch, ProducerId
 from tidelog.wire.batch import NO_SEQUENCE, SEQUENCE_MASK, TRANSACTIONAL_FLAG, BatchHeader
@@ -73,7 +74,7 @@ class CompletedTransaction(NamedTuple):
 class Producers:
     """All producers of one partition, by id."""
 
-    __slots__ = ("_before", "_completed", "_entries", "_open")
+    __slots__ = ("_before", "_completed", "_entries", "_open", "verifications")
 
     def __init__(self, entries: Iterable[ProducerEntry] = ()) -> None:
         self._entries = {entry.producer_id: entry for entry in entries}
@@ -82,6 +83,7 @@ class Producers:
         # Open transactions (first offset to producer), and ended ones whose marker may still be lost (first to last).
         self._open: dict[Offset, ProducerId] = {}
         self._completed: dict[Offset, Offset] = {}
+        self.verifications = Verifications()
         self._find_open()
 
     def __len__(self) -> int:
@@ -122,6 +124,49 @@ class Producers:
             )
         return None
 
+    def has_open_transaction(self, producer_id: ProducerId, epoch: int) -> bool:
+        """Whether a batch with this epoch continues a transaction."""
+        entry = self._entries.get(producer_id)
+        return entry is not None and entry.epoch == epoch and entry.transaction_first_offset != NO_OFFSET
+
+    def check_epoch(self, producer_id: ProducerId, epoch: int) -> None:
+        """Refuse a producer of which a newer epoch has written here."""
+        entry = self._entries.get(producer_id)
+        if entry is not None and epoch < entry.epoch:
+            raise ProtocolError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {producer_id} has epoch {epoch}, but epoch {entry.epoch} has written since",
+            )
+
+    def check_begin(self, header: BatchHeader) -> None:
+        """A batch of a transaction either continues one that is open here, or its coordinator has agreed to it."""
+        entry = self._entries.get(ProducerId(header.producer_id))
+        if entry is None or entry.transaction_first_offset == NO_OFFSET:
+            self.verifications.check(header, entry is not None)
+
+    def check_marker(
+        self, producer_id: ProducerId, epoch: ProducerEpoch, coordinator_epoch: int, *, is_newer: bool
+    ) -> None:
+        """Whether a coordinator may end this producer's transaction; raises what it is to be told when not.
+
+        With `is_newer` the marker must have a higher epoch than the records that it ends (KIP-1228), so that a late
+        one never ends the next transaction. One that comes again when its work is done is let through.
+        """
+        entry = self._entries.get(producer_id)
+        if entry is None:
+            return
+        is_open = entry.transaction_first_offset != NO_OFFSET
+        if epoch < entry.epoch or (is_newer and is_open and epoch == entry.epoch):
+            raise ProtocolError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"a marker for producer {producer_id} has epoch {epoch}, but epoch {entry.epoch} has written since",
+            )
+        if coordinator_epoch < entry.coordinator_epoch:
+            raise ProtocolError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"a marker comes from coordinator epoch {coordinator_epoch}; the newest is {entry.coordinator_epoch}",
+            )
+
     @staticmethod
     def _duplicate(entry: ProducerEntry, header: BatchHeader) -> Duplicate:
         first = header.base_sequence
@@ -141,9 +186,10 @@ class Producers:
         self._before.setdefault(producer_id, entry)
         delta = header.last_offset_delta
         timestamp = header.max_timestamp
-        batch = ProducedBatch(
-            (header.base_sequence + delta) & SEQUENCE_MASK, Offset(base_offset + delta), delta, timestamp
-        )
+        sequence = header.base_sequence
+        # Offsets that a group coordinator commits for a producer have no sequence.
+        last_sequence = (sequence + delta) & SEQUENCE_MASK if sequence >= 0 else NO_SEQUENCE
+        batch = ProducedBatch(last_sequence, Offset(base_offset + delta), delta, timestamp)
         batches: tuple[ProducedBatch, ...] = (batch,)
         coordinator_epoch = -1
         transaction = NO_OFFSET
@@ -155,6 +201,7 @@ class Producers:
         if header.attributes & TRANSACTIONAL_FLAG and transaction == NO_OFFSET:
             transaction = base_offset
             self._open[base_offset] = producer_id
+            self.verifications.end(producer_id)
         self._entries[producer_id] = ProducerEntry(
             producer_id, ProducerEpoch(header.producer_epoch), batches, timestamp, coordinator_epoch, transaction
         )
@@ -164,6 +211,7 @@ class Producers:
         producer_id = ProducerId(header.producer_id)
         entry = self._entries.get(producer_id)
         self._before.setdefault(producer_id, entry)
+        self.verifications.end(producer_id)
         first = entry.transaction_first_offset if entry else NO_OFFSET
         batches = entry.batches if entry and entry.epoch == header.producer_epoch else ()
         self._entries[producer_id] = ProducerEntry(
@@ -193,6 +241,7 @@ class Producers:
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that have been silent for long and have no open transaction."""
+        self.verifications.expire(now_ms, expiration_ms)
         for producer_id, entry in list(self._entries.items()):
             if entry.transaction_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms:
                 del self._entries[producer_id]
@@ -208,6 +257,11 @@ class Producers:
     def last_stable_offset_after(self, completed: CompletedTransaction) -> Offset:
         """Up to where every transaction is decided, once this one is."""
         return min(self._open, default=Offset(completed.last_offset + 1))
+
+    @property
+    def has_ended_transactions(self) -> bool:
+        """Whether `replicated_up_to` has anything to do."""
+        return bool(self._completed)
 
     def replicated_up_to(self, high_watermark: Offset) -> None:
         """Ends of transactions below the high watermark can no longer be lost."""

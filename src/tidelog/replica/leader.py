@@ -19,7 +19,13 @@ from tidelog.model.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset, PartitionIn
 from tidelog.model.topic_settings import TopicConfig
 from tidelog.replica.rewriting import BatchRewriter
 from tidelog.replica.waiting import AcksWaiter, WaitingAcks, Watcher
-from tidelog.wire.batch import BatchHeader, check_produced_batch, check_timestamp_range, read_header
+from tidelog.wire.batch import (
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    check_produced_batch,
+    check_timestamp_range,
+    read_header,
+)
 from tidelog.wire.messages.produce import PartitionProduceResponse
 
 NEVER_MS: Final = 2**63 - 1
@@ -110,6 +116,7 @@ class PartitionLeader:
         self.batches_refused = 0
         self.configure(config)
         self.high_watermark = self._lowest_end_of_isr()
+        log.producers.replicated_up_to(self.high_watermark)
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -145,6 +152,8 @@ class PartitionLeader:
                 answer.base_offset = duplicate.base_offset
                 answer.log_start_offset = log.start_offset
                 return
+            if header.attributes & TRANSACTIONAL_FLAG:
+                log.producers.check_begin(header)
         try:
             base_offset = log.stage(header, records, self.epoch)
         except LogWriteFailed as failure:
@@ -252,6 +261,8 @@ class PartitionLeader:
         if end <= self.high_watermark:
             return
         self.high_watermark = end
+        if self.log.producers.has_ended_transactions:
+            self.log.producers.replicated_up_to(end)
         if self.waiting_acks:
             self.waiting_acks.high_watermark_moved(end)
         if self.watchers:

@@ -38,6 +38,8 @@ class Turn(Protocol):
 
     def after_writes(self, request: PendingProduce) -> None: ...
 
+    def begin(self) -> None: ...
+
 
 class Timers(Protocol):
     def call_later(self, delay: float, callback: Callable[[], object]) -> Timer: ...
@@ -45,6 +47,12 @@ class Timers(Protocol):
 
 class Timer(Protocol):
     def cancel(self) -> None: ...
+
+
+class Transactions(Protocol):
+    """Asks the coordinator before a transaction begins to write to a partition."""
+
+    def hold(self, request: ProduceRequest, version: int, resume: Callable[[ProduceRequest], None]) -> bool: ...
 
 
 class PendingProduce:
@@ -109,13 +117,33 @@ class PendingProduce:
 
 
 class ProduceHandler:
-    def __init__(self, partitions: LedPartitions, turn: Turn, timers: Timers, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        partitions: LedPartitions,
+        turn: Turn,
+        timers: Timers,
+        now_ms: Callable[[], int],
+        transactions: Transactions,
+    ) -> None:
         self._partitions = partitions
         self._turn = turn
         self._timers = timers
         self._now_ms = now_ms
+        self._transactions = transactions
 
     def __call__(self, call: Call, request: ProduceRequest) -> None:
+        if request.transactional_id is not None and self._transactions.hold(
+            request, call.header.api_version, lambda settled: self._resume(call, settled)
+        ):
+            return
+        self._stage(call, request)
+
+    def _resume(self, call: Call, request: ProduceRequest) -> None:
+        # The coordinator may answer outside of a turn.
+        self._turn.begin()
+        self._stage(call, request)
+
+    def _stage(self, call: Call, request: ProduceRequest) -> None:
         acks = request.acks
         by_id = call.header.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         before_zstd = call.header.api_version < FIRST_VERSION_WITH_ZSTD

@@ -1,0 +1,159 @@
+"""The transaction coordinator of this broker: one shard for each partition of `__transaction_state` that it leads.
+
+Transaction handlers submit their commands here; the partition of a transactional id follows from it, as in Apache
+Kafka. The topic is created when somebody first looks for a coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from tidelog.broker.commands import Commands
+from tidelog.broker.producer_ids import ProducerIds
+from tidelog.broker.transaction_markers import LocalMarkers, MarkerSender, Timers
+from tidelog.broker.transaction_shard import Command, TransactionShardHost
+from tidelog.controller.topics import NewTopic, TopicCreated, create
+from tidelog.metadata.delta import Delta
+from tidelog.metadata.image import ClusterImage
+from tidelog.model.broker_settings import BrokerConfig
+from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.ids import NodeId, PartitionIndex
+from tidelog.model.java_hash import partition_of_id
+from tidelog.replica.partitions import NONE_LED, LedPartitions
+from tidelog.transactions.calls import Ending
+from tidelog.transactions.settings import Settings
+from tidelog.transactions.shard import TransactionShard
+
+TRANSACTION_TOPIC: Final = "__transaction_state"
+
+ReplyT = TypeVar("ReplyT")
+
+
+def transaction_settings(config: BrokerConfig) -> Settings:
+    """What the broker's properties say about transactions."""
+    return Settings(
+        timeout_ms_max=config.transaction_max_timeout_ms,
+        id_expiration_ms=config.transactional_id_expiration_ms,
+        id_expiration_check_interval_ms=config.transaction_remove_expired_transaction_cleanup_interval_ms,
+    )
+
+
+class TransactionCoordinator:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        node_id: NodeId,
+        commands: Commands,
+        partitions: LedPartitions,
+        producer_ids: ProducerIds,
+        markers: LocalMarkers,
+        now_ms: Callable[[], int],
+        timers: Timers,
+    ) -> None:
+        self._config = config
+        self._settings = transaction_settings(config)
+        self._node_id = node_id
+        self._commands = commands
+        self._partitions = partitions
+        self._producer_ids = producer_ids
+        self._markers = markers
+        self._now_ms = now_ms
+        self._timers = timers
+        self._image = ClusterImage()
+        self._hosts: dict[int, TransactionShardHost] = {}
+
+    @property
+    def hosts(self) -> tuple[TransactionShardHost, ...]:
+        """Every shard that is led here, for listings."""
+        return tuple(self._hosts.values())
+
+    def apply(self, delta: Delta) -> None:
+        """Follow the partitions of the topic."""
+        self._image = delta.after
+        led = self._partitions.by_name.get(TRANSACTION_TOPIC, NONE_LED)
+        for index in self._hosts.keys() - led.keys():
+            self._hosts.pop(index).stop()
+        for index in sorted(led.keys() - self._hosts.keys()):
+            self._start(index)
+
+    def stop(self) -> None:
+        for index in tuple(self._hosts):
+            self._hosts.pop(index).stop()
+
+    def ensure_topic(self, done: Callable[[ErrorCode], None]) -> None:
+        """Have the topic exist, then call back."""
+        if self._image.topic(TRANSACTION_TOPIC) is not None:
+            done(ErrorCode.NONE)
+            return
+        config = self._config
+        brokers = sum(1 for _ in self._image.unfenced_brokers())
+        # A cluster that is still small keeps as many copies as it can.
+        replicas = max(1, min(config.transaction_state_log_replication_factor, brokers))
+        topic = NewTopic(
+            TRANSACTION_TOPIC,
+            config.transaction_state_log_num_partitions,
+            replicas,
+            settings=[
+                ("cleanup.policy", "compact"),
+                ("compression.type", "uncompressed"),
+                ("min.insync.replicas", str(min(config.transaction_state_log_min_isr, replicas))),
+                ("segment.bytes", str(config.transaction_state_log_segment_bytes)),
+                ("unclean.leader.election.enable", "false"),
+            ],
+        )
+
+        def created(outcome: list[TopicCreated] | ProtocolError) -> None:
+            error = outcome if isinstance(outcome, ProtocolError) else outcome[0].error
+            exists = error is None or error.code is ErrorCode.TOPIC_ALREADY_EXISTS
+            done(ErrorCode.NONE if exists else ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+        self._commands.submit(lambda controller: create(controller, [topic]), created)
+
+    def partition_of(self, transactional_id: str) -> PartitionIndex | None:
+        """The partition that keeps a transactional id; None while the topic does not exist."""
+        topic = self._image.topic(TRANSACTION_TOPIC)
+        return None if topic is None else partition_of_id(transactional_id, len(topic.partitions))
+
+    def host(self, transactional_id: str) -> TransactionShardHost:
+        """The shard that keeps a transactional id. Raises what a client is to be told when it is not here."""
+        index = self.partition_of(transactional_id)
+        if index is None:
+            raise ProtocolError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        host = self._hosts.get(index)
+        if host is None:
+            raise ProtocolError(ErrorCode.NOT_COORDINATOR)
+        return host
+
+    def submit(
+        self, transactional_id: str, command: Command[ReplyT], answer: Callable[[ReplyT | ProtocolError], None]
+    ) -> None:
+        """Run a command on one transactional id and call back with its reply, or the error."""
+        try:
+            host = self.host(transactional_id)
+        except ProtocolError as error:
+            answer(error)
+            return
+        host.submit(transactional_id, command, answer)
+
+    def _start(self, index: int) -> None:
+        host = TransactionShardHost(
+            self._partitions.by_name[TRANSACTION_TOPIC][index],
+            lambda: TransactionShard(self._settings),
+            self._now_ms,
+            self._timers,
+            self._producer_ids.take,
+            self._sender,
+            lambda failed: self._start_over(index, failed),
+        )
+        self._hosts[index] = host
+        host.start()
+
+    def _start_over(self, index: int, failed: TransactionShardHost) -> None:
+        if self._hosts.get(index) is failed:
+            self._hosts.pop(index).stop()
+            if not self._partitions.by_name[TRANSACTION_TOPIC][index].failed:
+                self._start(index)
+
+    def _sender(self, ending: Ending, done: Callable[[Ending], None]) -> MarkerSender:
+        return MarkerSender(ending, self._node_id, lambda: self._image, self._markers, self._timers, done)

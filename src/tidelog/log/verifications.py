@@ -1,0 +1,90 @@
+"""Transactions that want to begin in a partition, and whether their coordinator has agreed (KIP-890).
+
+A producer's first batch of a transaction is only taken when the coordinator knows that this partition belongs to it:
+otherwise nobody would ever end it, and readers of committed records would wait for ever. The broker begins a
+verification before it asks, and a marker that arrives in the meantime ends it: what was agreed to is over by then.
+"""
+
+from __future__ import annotations
+
+from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.ids import ProducerId
+from tidelog.wire.batch import BatchHeader
+
+
+class Verification:
+    """One producer's wish to begin a transaction here."""
+
+    __slots__ = ("began_ms", "epoch", "lowest_sequence", "outcome", "starts_at_zero")
+
+    def __init__(self, epoch: int, sequence: int, starts_at_zero: bool, now_ms: int) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+        # Every transaction of the second protocol has an epoch of its own, whose first batch has sequence 0.
+        self.starts_at_zero = starts_at_zero
+        self.began_ms = now_ms
+        # What the coordinator said; None while it has not.
+        self.outcome: ErrorCode | None = None
+
+
+class Verifications:
+    """The verifications of one partition, by producer."""
+
+    __slots__ = ("_by_producer",)
+
+    def __init__(self) -> None:
+        self._by_producer: dict[ProducerId, Verification] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_producer)
+
+    def begin(
+        self, producer_id: ProducerId, epoch: int, sequence: int, *, starts_at_zero: bool, now_ms: int
+    ) -> Verification:
+        """Note that a producer wants to begin a transaction; several batches on their way share one verification.
+
+        While it lasts, no batch overtakes one with a lower sequence that waits for its own answer.
+        """
+        known = self._by_producer.get(producer_id)
+        if known is None or epoch > known.epoch:
+            self._by_producer[producer_id] = known = Verification(epoch, sequence, starts_at_zero, now_ms)
+        elif epoch == known.epoch:
+            known.lowest_sequence = min(known.lowest_sequence, sequence)
+        return known
+
+    def agreed(self, producer_id: ProducerId, verification: Verification, outcome: ErrorCode) -> bool:
+        """The coordinator has answered. False when the verification is over: then the answer counts for nothing."""
+        verification.outcome = outcome
+        return self._by_producer.get(producer_id) is verification
+
+    def check(self, header: BatchHeader, is_known: bool) -> None:
+        """Whether this batch may begin a transaction; raises what the producer is to be told when not."""
+        verification = self._by_producer.get(ProducerId(header.producer_id))
+        if verification is None or verification.epoch != header.producer_epoch or verification.outcome is None:
+            raise ProtocolError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"the transaction of producer {header.producer_id} is not known to include this partition",
+            )
+        if verification.outcome is not ErrorCode.NONE:
+            raise ProtocolError(verification.outcome, "the coordinator of the transaction has refused this partition")
+        sequence = header.base_sequence
+        if sequence > verification.lowest_sequence:
+            raise ProtocolError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"sequence {sequence} overtakes {verification.lowest_sequence}, which is not written yet",
+            )
+        if verification.starts_at_zero and sequence != 0 and not is_known:
+            raise ProtocolError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"the first batch of producer {header.producer_id} has sequence {sequence} instead of 0",
+            )
+
+    def end(self, producer_id: ProducerId) -> None:
+        """The transaction has begun, or was ended before it could."""
+        self._by_producer.pop(producer_id, None)
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers that asked and never came back."""
+        for producer_id, verification in list(self._by_producer.items()):
+            if now_ms - verification.began_ms >= expiration_ms:
+                del self._by_producer[producer_id]

@@ -1,0 +1,101 @@
+"""DescribeTransactions (key 65), v0, and ListTransactions (key 66), v0-v2: what a coordinator knows (KIP-664).
+
+A list concerns every shard of a broker: each command answers for its own, and the edge puts the parts together.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tidelog.machine.runtime import Result
+from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.ids import NO_TIMESTAMP
+from tidelog.transactions.records import TransactionRecord
+from tidelog.transactions.shard import TransactionShard
+from tidelog.transactions.states import BY_NAME, ENDING, State
+from tidelog.transactions.transaction import Transaction
+from tidelog.wire.messages import list_transactions
+from tidelog.wire.messages.describe_transactions import TopicData, TransactionState
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which transactions are asked for; what is None or empty excludes none."""
+
+    states: frozenset[State] = frozenset()
+    producer_ids: frozenset[int] = frozenset()
+    running_longer_than_ms: int | None = None
+    id_pattern: re.Pattern[str] | None = None
+
+    def matches(self, transactional_id: str, transaction: Transaction, now_ms: int) -> bool:
+        if self.states and transaction.state not in self.states:
+            return False
+        if self.producer_ids and transaction.producer_id not in self.producer_ids:
+            return False
+        if self.running_longer_than_ms is not None and (
+            transaction.start_ms == NO_TIMESTAMP
+            or not _is_open(transaction)
+            or now_ms - transaction.start_ms <= self.running_longer_than_ms
+        ):
+            return False
+        return self.id_pattern is None or self.id_pattern.fullmatch(transactional_id) is not None
+
+
+def filter_of(request: list_transactions.ListTransactionsRequest) -> tuple[Filter, list[str]]:
+    """The filter of a request, and the names in it that are no state. INVALID_REGULAR_EXPRESSION for a bad pattern."""
+    unknown = [name for name in request.state_filters if name not in BY_NAME]
+    pattern = None
+    if request.transactional_id_pattern:
+        try:
+            pattern = re.compile(request.transactional_id_pattern)
+        except re.error as error:
+            raise ProtocolError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from error
+    states = frozenset(BY_NAME[name] for name in request.state_filters if name in BY_NAME)
+    duration_ms = request.duration_filter if request.duration_filter >= 0 else None
+    return Filter(states, frozenset(request.producer_id_filters), duration_ms, pattern), unknown
+
+
+def list_(
+    shard: TransactionShard, wanted: Filter, now_ms: int
+) -> Result[TransactionRecord, list[list_transactions.TransactionState]]:
+    """The transactional ids of a shard that a filter lets through."""
+    return Result(
+        (),
+        [
+            list_transactions.TransactionState(transactional_id, transaction.producer_id, transaction.state.value)
+            for transactional_id, transaction in shard.transactions.items()
+            if wanted.matches(transactional_id, transaction, now_ms)
+        ],
+    )
+
+
+def describe(shard: TransactionShard, transactional_id: str) -> Result[TransactionRecord, TransactionState]:
+    """One transactional id: who has it, and what its newest transaction wrote to."""
+    transaction = shard.transactions.get(transactional_id)
+    if transaction is None:
+        return Result((), refused(transactional_id, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND))
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(transaction.partitions):
+        topics.setdefault(topic, []).append(partition)
+    return Result(
+        (),
+        TransactionState(
+            transactional_id=transactional_id,
+            transaction_state=transaction.state.value,
+            transaction_timeout_ms=transaction.timeout_ms,
+            transaction_start_time_ms=transaction.start_ms,
+            producer_id=transaction.producer_id,
+            producer_epoch=transaction.producer_epoch,
+            topics=[TopicData(topic, partitions) for topic, partitions in topics.items()],
+        ),
+    )
+
+
+def refused(transactional_id: str, error: ErrorCode) -> TransactionState:
+    """The description of an id about which nothing can be said here."""
+    return TransactionState(error_code=error, transactional_id=transactional_id)
+
+
+def _is_open(transaction: Transaction) -> bool:
+    return transaction.state is State.ONGOING or transaction.state in ENDING

@@ -1,0 +1,142 @@
+"""EndTxn (key 26), v0-v5: decide a transaction, and complete it when its markers are written.
+
+From v5 on (KIP-890) every end gives the producer a new epoch. That tells a retry, which comes with the old epoch and is
+answered as the first time, from the end of the next transaction; and it fences whatever the producer sent before and
+arrives later. Older requests can be told apart by nothing: for them the state alone decides.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from tidelog.machine.runtime import Result
+from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.ids import NO_PRODUCER, ProducerEpoch, ProducerId
+from tidelog.transactions.calls import Again, Ending, Outcome, Step, answer
+from tidelog.transactions.records import TransactionRecord
+from tidelog.transactions.shard import TransactionShard, check_producer
+from tidelog.transactions.states import ENDING, State
+from tidelog.transactions.transaction import (
+    EPOCH_BUMPING_VERSION,
+    FIRST_VERSION,
+    NO_PRODUCER_EPOCH,
+    Producer,
+    Transaction,
+    next_producer,
+)
+
+ReplyT = TypeVar("ReplyT")
+
+
+def end_transaction(
+    shard: TransactionShard,
+    transactional_id: str,
+    producer: Producer,
+    committed: bool,
+    version: int,
+    fresh_id: ProducerId | None,
+    now_ms: int,
+) -> Outcome[Producer]:
+    """Commit or abort; the reply is the pair that the producer is to use from now on."""
+    transaction = shard.transaction_of(transactional_id)
+    bumps = version >= EPOCH_BUMPING_VERSION
+    state = transaction.state
+    if bumps and state is not State.EMPTY and state is not State.ONGOING and transaction.was_ended_by(producer):
+        return _answer_retry(transaction, committed)
+    check_producer(transaction, producer)
+    if state is State.ONGOING:
+        return _prepare(shard, transactional_id, transaction, committed, version, fresh_id, now_ms)
+    if bumps:
+        if state in ENDING:
+            raise ProtocolError(ErrorCode.CONCURRENT_TRANSACTIONS, "The end of the transaction before is under way.")
+        if committed:
+            raise _wrong_state(transaction, committed)
+        # Whatever it has sent under this epoch is to be fenced, though nothing of it has arrived.
+        begun = transaction.moved(State.ONGOING, partitions=frozenset(), start_ms=now_ms)
+        return _prepare(shard, transactional_id, begun, committed, version, fresh_id, now_ms)
+    if state is State.EMPTY:
+        raise _wrong_state(transaction, committed)
+    return _answer_retry(transaction, committed)
+
+
+def fence(
+    shard: TransactionShard, transactional_id: str, transaction: Transaction, now_ms: int, reply: ReplyT | Again
+) -> Outcome[ReplyT]:
+    """Abort an open transaction against its producer, whose epoch is over with that.
+
+    The producer is not told of the new epoch, and is fenced also when it asks for the abort itself: hence the first
+    version of the protocol, whose ends nobody can retry with an older epoch.
+    """
+    fenced = transaction.moved(
+        State.PREPARE_ABORT,
+        producer_epoch=ProducerEpoch(transaction.producer_epoch + 1),
+        updated_ms=now_ms,
+        client_version=FIRST_VERSION,
+        last_epoch=NO_PRODUCER_EPOCH,
+    )
+    ending = shard.ending_of(transactional_id, fenced)
+    return Result([TransactionRecord(transactional_id, fenced)], Step(reply, ending))
+
+
+def complete(shard: TransactionShard, ending: Ending, now_ms: int) -> Outcome[None]:
+    """All markers of a transaction are written."""
+    transaction = shard.transactions.get(ending.transactional_id)
+    if transaction is None or transaction.state not in ENDING:
+        return answer(None)
+    if (transaction.producer_id, transaction.producer_epoch) != ending.producer:
+        return answer(None)
+    producer = transaction.producer
+    completed = transaction.moved(
+        State.COMPLETE_COMMIT if transaction.is_commit else State.COMPLETE_ABORT,
+        producer_id=producer.id,
+        producer_epoch=producer.epoch,
+        next_producer_id=NO_PRODUCER,
+        next_producer_epoch=NO_PRODUCER_EPOCH,
+        partitions=frozenset(),
+        updated_ms=now_ms,
+    )
+    return Result([TransactionRecord(ending.transactional_id, completed)], Step(None))
+
+
+def _prepare(
+    shard: TransactionShard,
+    transactional_id: str,
+    transaction: Transaction,
+    committed: bool,
+    version: int,
+    fresh_id: ProducerId | None,
+    now_ms: int,
+) -> Outcome[Producer]:
+    producer = transaction.producer
+    after = next_producer(producer, fresh_id) if version >= EPOCH_BUMPING_VERSION else producer
+    if after is None:
+        return Result((), Step(Again.WITH_PRODUCER_ID))
+    # A transaction that was kept prepared has records of an older epoch than the producer that ends it.
+    bumps = version >= EPOCH_BUMPING_VERSION or transaction.next_producer_id != NO_PRODUCER
+    epoch = ProducerEpoch(transaction.producer_epoch + 1) if bumps else transaction.producer_epoch
+    replaced = after != (transaction.producer_id, epoch)
+    prepared = transaction.moved(
+        State.PREPARE_COMMIT if committed else State.PREPARE_ABORT,
+        producer_epoch=epoch,
+        previous_producer_id=producer.id,
+        next_producer_id=after.id if replaced else NO_PRODUCER,
+        next_producer_epoch=after.epoch or NO_PRODUCER_EPOCH if replaced else NO_PRODUCER_EPOCH,
+        updated_ms=now_ms,
+        client_version=version,
+        last_epoch=producer.epoch if bumps else transaction.last_epoch,
+    )
+    ending = shard.ending_of(transactional_id, prepared)
+    return Result([TransactionRecord(transactional_id, prepared)], Step(prepared.producer, ending))
+
+
+def _answer_retry(transaction: Transaction, committed: bool) -> Outcome[Producer]:
+    if transaction.is_commit is not committed:
+        raise _wrong_state(transaction, committed)
+    if transaction.state in ENDING:
+        raise ProtocolError(ErrorCode.CONCURRENT_TRANSACTIONS, "The end of the transaction is under way.")
+    return answer(transaction.producer)
+
+
+def _wrong_state(transaction: Transaction, committed: bool) -> ProtocolError:
+    verb = "commit" if committed else "abort"
+    return ProtocolError(ErrorCode.INVALID_TXN_STATE, f"Cannot {verb}: the transaction is {transaction.state.value}.")

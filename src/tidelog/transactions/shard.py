@@ -1,0 +1,118 @@
+"""The machine of one partition of `__transaction_state`: every transactional id that it keeps.
+
+Commands are functions over a `TransactionShard` that return records and a step (`calls.py`); only `replay` changes it.
+Time-outs are data: whoever drives the shard submits `expiry.expire` whenever `next_deadline_ms` has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset
+from tidelog.transactions.calls import Ending
+from tidelog.transactions.records import TransactionRecord
+from tidelog.transactions.settings import Settings
+from tidelog.transactions.states import ENDING
+from tidelog.transactions.transaction import EPOCH_BUMPING_VERSION, FIRST_VERSION, Producer, Transaction
+
+# Deadlines of transactions that ended in time stay in the heap until they come up, unless they are this many and most
+# of it.
+STALE_DEADLINES_KEPT_MAX: Final = 10_000
+
+
+class TransactionShard:
+    """All that one coordinator knows. Built anew, and replayed, whenever leadership was lost."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.transactions: dict[str, Transaction] = {}
+        # The leader epoch of the partition: markers of an older coordinator are refused.
+        self.epoch = NO_EPOCH
+        # (deadline, transactional id); true only while it is what the transaction says.
+        self._deadlines: list[tuple[int, str]] = []
+        self.next_sweep_ms: int | None = None
+
+    def replay(self, records: Sequence[TransactionRecord], offset: Offset, epoch: LeaderEpoch) -> None:
+        """Apply records, of which the last has `offset`."""
+        self.epoch = epoch
+        for transactional_id, transaction in records:
+            if transaction is None:
+                self.transactions.pop(transactional_id, None)
+                continue
+            before = self.transactions.get(transactional_id)
+            self.transactions[transactional_id] = transaction
+            deadline_ms = transaction.deadline_ms
+            if deadline_ms is not None and (before is None or before.deadline_ms != deadline_ms):
+                heappush(self._deadlines, (deadline_ms, transactional_id))
+                self._drop_stale_deadlines()
+
+    def next_deadline_ms(self) -> int | None:
+        """When `expiry.expire` is to be submitted next."""
+        timeout_ms = self.next_timeout_ms()
+        if timeout_ms is None or self.next_sweep_ms is None:
+            return timeout_ms if self.next_sweep_ms is None else self.next_sweep_ms
+        return min(timeout_ms, self.next_sweep_ms)
+
+    def next_timeout_ms(self) -> int | None:
+        """When the next open transaction times out."""
+        heap = self._deadlines
+        while heap:
+            deadline_ms, transactional_id = heap[0]
+            if self._is_due_at(transactional_id, deadline_ms):
+                return deadline_ms
+            heappop(heap)
+        return None
+
+    def timed_out(self, now_ms: int) -> str | None:
+        """A transactional id whose open transaction has timed out."""
+        deadline_ms = self.next_timeout_ms()
+        return None if deadline_ms is None or deadline_ms > now_ms else self._deadlines[0][1]
+
+    def transaction_of(self, transactional_id: str) -> Transaction:
+        """The transaction of an id; INVALID_PRODUCER_ID_MAPPING when there is none."""
+        if not transactional_id:
+            raise ProtocolError(ErrorCode.INVALID_REQUEST, "A transactional id cannot be empty.")
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            raise ProtocolError(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"The transactional id {transactional_id} is not known."
+            )
+        return transaction
+
+    def ending_of(self, transactional_id: str, transaction: Transaction) -> Ending:
+        """The markers that a decided transaction needs."""
+        assert transaction.state in ENDING
+        producer = Producer(transaction.producer_id, transaction.producer_epoch)
+        return Ending(
+            transactional_id, producer, transaction.is_commit, transaction.partitions, self.epoch, _version(transaction)
+        )
+
+    def _is_due_at(self, transactional_id: str, deadline_ms: int) -> bool:
+        transaction = self.transactions.get(transactional_id)
+        return transaction is not None and transaction.deadline_ms == deadline_ms
+
+    def _drop_stale_deadlines(self) -> None:
+        heap = self._deadlines
+        if len(heap) > STALE_DEADLINES_KEPT_MAX + 2 * len(self.transactions):
+            heap[:] = {entry for entry in heap if self._is_due_at(entry[1], entry[0])}
+            heapify(heap)
+
+
+def check_producer(transaction: Transaction, asker: Producer) -> None:
+    """Refuse whoever is not the producer that the transactional id belongs to now."""
+    now = transaction.producer
+    if asker.id != now.id:
+        raise ProtocolError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"The transactional id belongs to producer {now.id}, not {asker.id}."
+        )
+    if asker.epoch != now.epoch:
+        raise ProtocolError(
+            ErrorCode.PRODUCER_FENCED, f"Producer {now.id} has epoch {now.epoch}; epoch {asker.epoch} is fenced."
+        )
+
+
+def _version(transaction: Transaction) -> int:
+    return EPOCH_BUMPING_VERSION if transaction.client_version >= EPOCH_BUMPING_VERSION else FIRST_VERSION
