@@ -1,4 +1,4 @@
-"""The commands as people type them: those of the course notes in their own spelling, and each beside Kafka's own tool."""
+"""The commands as people type them: those of the course notes in their own spelling, and the platform's own."""
 
 from __future__ import annotations
 

@@ -140,24 +140,26 @@ def batch_line(batch: StoredBatch) -> str:
 def record_line(batch: StoredBatch, record: Record, contents: bool, without_metadata: bool) -> str:
     """A record in Kafka's words."""
     header = batch.header
-    parts = []
+    line, before = "", "| "
     if not without_metadata:
         sequence = NO_SEQUENCE
         if header.base_sequence != NO_SEQUENCE:
             sequence = (header.base_sequence + record.offset - header.base_offset) & SEQUENCE_MASK
         names = ",".join(name for name, _ in record.headers)
-        parts.append(
-            f"offset: {record.offset} {_time_type(batch)}: {record.timestamp} keySize: {_size(record.key)} "
+        line = (
+            f"| offset: {record.offset} {_time_type(batch)}: {record.timestamp} keySize: {_size(record.key)} "
             f"valueSize: {_size(record.value)} sequence: {sequence} headerKeys: [{names}]"
         )
+        before = " "
         if header.is_control:
-            parts.append(_control(record))
+            line += f" {_control(record)}"
     if contents and not header.is_control:
         if record.key is not None:
-            parts.append(f"key: {record.key.decode(errors='replace')}")
+            line += f"{before}key: {record.key.decode(errors='replace')}"
         if record.value is not None:
-            parts.append(f"payload: {record.value.decode(errors='replace')}")
-    return "| " + " ".join(parts)
+            # Without metadata and key Kafka leaves the bar out, too.
+            line += f" payload: {record.value.decode(errors='replace')}"
+    return line
 
 
 def _control(record: Record) -> str:
