@@ -245,11 +245,9 @@ class PartitionLog:
         segment = self._active
         try:
             segment.prepare_to_append()
-            if segment.staged_size and self._roll_is_due(segment, length, last, timestamp):
+            if self._roll_is_due(segment, length, last, timestamp):
                 self.write_staged()
                 segment = self._roll(self._next_offset)
-            elif not segment.staged_size and last > segment.last_offset_max:
-                segment = self._replace_empty(self._next_offset)
         except OSError as error:
             self._active.drop_staged()
             self._lose_staged(error)
@@ -260,7 +258,11 @@ class PartitionLog:
         return segment
 
     def _roll_is_due(self, segment: Segment, length: int, last: int, timestamp: int) -> bool:
-        if segment.staged_size + length > segment.full_at or last > segment.last_offset_max:
+        if last > segment.last_offset_max:
+            return True
+        if not segment.staged_size:
+            return False
+        if segment.staged_size + length > segment.full_at:
             return True
         first = segment.first_timestamp
         if first is not None and first >= 0:
@@ -285,12 +287,9 @@ class PartitionLog:
         self.snapshots.take(base, self.producers)
         segment = self._add_segment(base)
         sealed.seal()
+        # Its batches may be on the disk, its indexes are not yet.
+        self.lower_recovery_point(Offset(max(base - 1, sealed.base_offset)))
         return segment
-
-    def _replace_empty(self, base: Offset) -> Segment:
-        """An empty segment cannot take an offset too far from its base: one with the right base takes its place."""
-        self._segments.remove_from(len(self._segments) - 1, self.config.file_delete_delay_ms)
-        return self._add_segment(base)
 
     def _add_segment(self, base: Offset) -> Segment:
         self._active = self._segments.add(base, self.config)
@@ -375,6 +374,16 @@ class PartitionLog:
     @property
     def unflushed_records(self) -> int:
         return self.end_offset - self.recovery_point
+
+    @property
+    def checkpointed_recovery_point(self) -> Offset:
+        """What a checkpoint may say: a start after a crash trusts, indexes included, the segments that end before it.
+
+        The indexes of the active segment are synced when it is sealed, so it must never seem to end there.
+        """
+        if self.recovery_point > self._active.base_offset:
+            return Offset(min(self.recovery_point, self.end_offset - 1))
+        return self.recovery_point
 
     def flush_is_due(self, now_ms: int) -> bool:
         """Whether flush.messages, flush.ms or a sealed segment asks for a flush."""
@@ -480,6 +489,9 @@ class PartitionLog:
             self._active = self._segments.active
             self._active.truncate_to(offset)
             self.end_offset = self._next_offset = self._active.next_offset()
+            # The start may lie within the batch that is gone as a whole.
+            self.start_offset = min(self.start_offset, self.end_offset)
+            self.lower_recovery_point(self.end_offset)
             self.epochs.truncate_from_end(self.end_offset)
             self._reload_producers()
         except OSError as error:
@@ -490,9 +502,8 @@ class PartitionLog:
         """Drop everything; the next record gets `offset`. Raises LogFailed."""
         self._begin_truncation(offset)
         try:
-            self._segments.remove_from(0, self.config.file_delete_delay_ms)
+            self._active = self._segments.start_again(offset, self.config, self.config.file_delete_delay_ms)
             self.open_files.files.sync_directory(self.directory)
-            self._add_segment(offset)
             self.start_offset = self.end_offset = self._next_offset = offset
             self.epochs.clear()
             for known in self.snapshots.offsets:
@@ -519,15 +530,13 @@ class PartitionLog:
         from tidelog.log.recovery import load_producers
 
         self.snapshots.remove_after(self.end_offset)
-        self.producers = load_producers(self._segments.copy(), self.snapshots, self.start_offset, self.end_offset)
+        self.producers = load_producers(self._segments.copy(), self.snapshots, self.end_offset)
 
     def advance_start_offset(self, offset: Offset) -> None:
         """Records before `offset` are gone for readers; their segments go with the next `delete_old_segments`."""
         if offset > self.end_offset:
             raise OffsetOutOfRange(offset, self.start_offset, self.end_offset)
-        if offset > self.start_offset:
-            self.start_offset = offset
-            self.epochs.truncate_from_start(offset)
+        self.start_offset = max(self.start_offset, offset)
 
     def delete_old_segments(self, now_ms: int, high_watermark: Offset) -> int:
         """Delete whole segments that retention or the start offset lets go, oldest first; returns how many."""
@@ -551,7 +560,10 @@ class PartitionLog:
         for _ in range(count):
             removed = self._segments.remove_first(delay_ms)
             self._segments.remove_later(self.snapshots.rename_to_deleted(removed.base_offset), delay_ms)
-            self.advance_start_offset(self._segments[0].base_offset)
+            self.start_offset = max(self.start_offset, self._segments[0].base_offset)
+        # Epochs go with segments, not with the start offset: a crash may lose that, and then they are needed again.
+        self.epochs.truncate_from_start(self._segments[0].base_offset)
+        self._new_names = True
 
     def reap(self, now_ms: int) -> int:
         """Remove files that were renamed long enough ago; returns how many. Raises OSError."""

@@ -104,7 +104,7 @@ def open_log(
         segments = [Segment.create(open_files, directory, start_offset, config, clock.now_ms())]
     elif not clean:
         gaps_below = _EVERYWHERE if config.compacted else compacted_up_to
-        _recover(segments, recovery_point, gaps_below, config.index_interval_bytes, epochs, snapshots)
+        recovery_point = _recover(segments, recovery_point, gaps_below, config.index_interval_bytes, epochs, snapshots)
     active = segments[-1]
     active.check_indexes()
     active.created_ms = clock.now_ms()
@@ -117,12 +117,11 @@ def open_log(
         end = start_offset
     start = max(start_offset, segments[0].base_offset)
     epochs.truncate_from_end(end)
-    epochs.truncate_from_start(start)
+    epochs.truncate_from_start(segments[0].base_offset)
     snapshots.remove_after(end)
     snapshots.keep_only(segment.base_offset for segment in segments)
-    producers = load_producers(segments, snapshots, start, end)
+    producers = load_producers(segments, snapshots, end)
     producers.expire(clock.now_ms(), config.producer_expiration_ms)
-    # After a crash nothing new is durable until the next flush.
     flushed = end if clean else min(max(recovery_point, start), end)
     state = LogState(segments, start, end, flushed, epochs, producers, snapshots, read_topic_id(files, directory))
     return PartitionLog(partition, directory, open_files, clock, config, state)
@@ -155,8 +154,11 @@ def _recover(
     interval: int,
     epochs: LeaderEpochs,
     snapshots: ProducerSnapshots,
-) -> None:
-    """Check the segments from the recovery point on, cut the log where it ends to be valid."""
+) -> Offset:
+    """Check the segments from the recovery point on, cut the log where it ends to be valid.
+
+    Returns the recovery point from now on: what was made again here is not durable before the next flush.
+    """
     first = max(bisect_right([segment.base_offset for segment in segments], recovery_point) - 1, 0)
     epochs.truncate_from_end(segments[first].base_offset)
     snapshots.remove_after(segments[first].base_offset)
@@ -165,11 +167,12 @@ def _recover(
         segment = segments[number]
         if number > first and not _may_follow(segment.base_offset, expected, gaps_below):
             _remove_from(segments, number)
-            return
+            break
         whole, expected = _recover_segment(segment, gaps_below, interval, epochs)
         if not whole:
             _remove_from(segments, number + 1)
-            return
+            break
+    return min(recovery_point, segments[first].base_offset)
 
 
 def _may_follow(offset: int, expected: int, gaps_below: int) -> bool:
@@ -252,10 +255,10 @@ def _refuse_old_format(file: File, header: BatchHeader) -> None:
         raise CorruptLog(f"{file.path} holds messages of the old format {header.magic}, which is not supported")
 
 
-def load_producers(segments: Sequence[Segment], snapshots: ProducerSnapshots, start: Offset, end: Offset) -> Producers:
+def load_producers(segments: Sequence[Segment], snapshots: ProducerSnapshots, end: Offset) -> Producers:
     """The producers as of `end`: the newest snapshot, then the batches after it. Takes missing snapshots on the way."""
     found = snapshots.newest(at_most=end)
-    known_up_to, entries = found or (start, [])
+    known_up_to, entries = found or (segments[0].base_offset, [])
     producers = Producers(entries)
     if known_up_to >= end:
         return producers

@@ -159,12 +159,12 @@ class Segment:
         return file
 
     def largest_timestamp(self) -> TimestampedOffset:
-        """The largest timestamp of any batch; a sealed segment has it at the end of its time index."""
+        """The largest timestamp of any written batch; a sealed segment has it at the end of its time index."""
         if self._max_timestamp == NOT_KNOWN_YET:
             if not self._indexes_checked:
                 self.check_indexes()
             self._set_largest(*self.time_index.newest())
-        return TimestampedOffset(self._max_timestamp, Offset(self._max_timestamp_offset))
+        return TimestampedOffset(self._kept_max_timestamp, Offset(self._kept_max_timestamp_offset))
 
     def _set_largest(self, timestamp: int, offset: int) -> None:
         self._max_timestamp = self._kept_max_timestamp = timestamp
@@ -387,6 +387,9 @@ class Segment:
                 self.add_row(landmark.last_offset, landmark.position, *largest)
                 row_at = landmark.position
         self.end_rebuild(self.size, largest)
+        # The segment may be one that recovery trusts.
+        self.offset_index.sync()
+        self.time_index.sync()
 
     def sync_batches(self) -> None:
         """Make the batches durable. May run in a thread; touches nothing that appending touches."""

@@ -6,6 +6,7 @@ segment's files get the suffix `.deleted` at once and stay for a while, so that 
 
 from __future__ import annotations
 
+import contextlib
 from bisect import bisect_right
 from collections.abc import Iterator
 
@@ -65,15 +66,30 @@ class Segments:
         return segment
 
     def remove_from(self, number: int, delay_ms: int) -> int:
-        """Remove this segment and all after it; returns how many. Whoever removes the first adds a new one."""
+        """Remove this segment, not the first, and all after it; returns how many."""
         count = len(self._segments) - number
         # The newest goes first: a crash in between leaves a log without a hole.
         for segment in reversed(self._segments[number:]):
             self._doom(segment, delay_ms)
         del self._segments[number:], self._bases[number:]
-        if self._segments:
-            self.active = self._segments[-1]
+        self.active = self._segments[-1]
         return count
+
+    def start_again(self, base: Offset, config: LogConfig, delay_ms: int) -> Segment:
+        """Leave nothing but one empty segment at `base`. It is there before the others go, in case of a crash."""
+        kept = next((segment for segment in self._segments if segment.base_offset == base), None)
+        if kept is None:
+            kept = Segment.create(self._open_files, self._directory, base, config, self._clock.now_ms())
+        else:
+            kept.truncate_to(base)
+        for segment in reversed([segment for segment in self._segments if segment.base_offset > base]):
+            self._doom(segment, delay_ms)
+        for segment in [segment for segment in self._segments if segment.base_offset < base]:
+            self._doom(segment, delay_ms)
+        self._segments[:] = [kept]
+        self._bases[:] = [base]
+        self.active = kept
+        return kept
 
     def remove_first(self, delay_ms: int) -> Segment:
         """Remove the oldest segment."""
@@ -96,7 +112,9 @@ class Segments:
         due = [path for deadline, path in self._doomed if deadline <= now_ms]
         self._doomed = [doomed for doomed in self._doomed if doomed[0] > now_ms]
         for path in due:
-            self._open_files.files.remove(path)
+            # A log that was emptied twice had two files of the same name, one after the other.
+            with contextlib.suppress(FileNotFoundError):
+                self._open_files.files.remove(path)
         return len(due)
 
     def close(self) -> None:
