@@ -111,8 +111,8 @@ def test_a_server_starts_and_stops_as_the_notes_write_it(command: str, tmp_path:
 @pytest.mark.req("M4", "M5", "M6", "M8", "M9", "A3", "A5")
 @pytest.mark.parametrize("command", OTHERS)
 def test_a_command_of_the_notes_runs_as_it_is_written(command: str, home: Home) -> None:
-    if "--create" not in command:
-        home.run("bin/kafka-topics.sh --create --if-not-exists --bootstrap-server {bootstrap} --topic test")
+    prepare = "--delete --if-exists" if "--create" in command else "--create --if-not-exists"
+    assert home.run(f"bin/kafka-topics.sh {prepare} --bootstrap-server {{bootstrap}} --topic test")[0] == 0
     if "consumer" in command:
         home.run("bin/kafka-console-producer.sh --bootstrap-server {bootstrap} --topic test", "first\nsecond\n")
         process = home.popen(command)
