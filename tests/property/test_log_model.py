@@ -43,6 +43,8 @@ class LogMachine(RuleBasedStateMachine):
         super().__init__()
         self.batches: list[Written] = []
         self.staged: list[Written] = []
+        # Deleted batches that a crash may bring back, since only a flush makes deletion durable.
+        self.deleted: list[Written] = []
         self.start = 0
         self.epoch = 0
         self.sequence = 0
@@ -124,6 +126,7 @@ class LogMachine(RuleBasedStateMachine):
         self.directories.truncate({PARTITION: Offset(offset)})
         if offset == self.end:
             return
+        self.deleted = []
         if offset == self.start:
             self.batches = []
         self.batches = [batch for batch in self.batches if batch.end <= offset]
@@ -166,7 +169,8 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def crash(self) -> None:
         durable = self.log.recovery_point
-        written = self.batches + self.staged
+        written = self.deleted + self.batches + self.staged
+        self.deleted = []
         self.files.crash()
         self.staged = []
         self.open()
@@ -185,7 +189,9 @@ class LogMachine(RuleBasedStateMachine):
         assert self.log.start_offset <= max(self.start, self.log.end_offset)
         self.start = self.log.start_offset
         if self.start == self.log.end_offset:
-            self.batches = []  # What is left ends before the start that was checkpointed: the log begins there, empty.
+            # What is left ends before the start that was checkpointed: the log begins there, empty.
+            self.deleted += self.batches
+            self.batches = []
 
     def _forget_sequence(self) -> None:
         entry = self.log.producers.entry(PRODUCER)

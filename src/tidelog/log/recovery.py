@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from struct import Struct
 from typing import Final
+from zlib import crc32
 
 from tidelog.env.clock import Clock
 from tidelog.env.files import File, Files
@@ -30,8 +32,11 @@ from tidelog.log.transaction_index import AbortedTransaction
 from tidelog.model.ids import NO_TIMESTAMP, LeaderEpoch, Offset, TopicId, TopicPartition
 from tidelog.wire.batch import (
     BATCH_LENGTH_MIN,
+    EPOCH_POSITION,
     HEADER_BYTES,
+    LEGACY_LENGTH_MIN,
     MAGIC,
+    MAGIC_POSITION,
     BatchHeader,
     is_crc_valid,
     read_header,
@@ -42,6 +47,8 @@ CLEANED_SUFFIX: Final = ".cleaned"
 SCAN_BYTES: Final = 4 * 1024 * 1024
 _LEFTOVER_SUFFIXES: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)
 _OFFSET_DIGITS: Final = 20
+# Where newer formats have the leader epoch, the old ones have a checksum of what follows it.
+_LEGACY_CHECKSUM: Final = Struct(">I")
 _EVERYWHERE: Final = Offset(2**63 - 1)
 
 
@@ -236,7 +243,7 @@ def valid_batches(
                 or not _may_follow(header.base_offset, expected, gaps_below)
                 or position + within + header.size_bytes > size
             ):
-                _refuse_old_format(file, header)
+                _refuse_old_format(file, position + within, header, size)
                 return
             if within + header.size_bytes > len(piece):
                 want = max(SCAN_BYTES, header.size_bytes)
@@ -249,9 +256,13 @@ def valid_batches(
         position += within
 
 
-def _refuse_old_format(file: File, header: BatchHeader) -> None:
-    """A log of Apache Kafka before 0.11 must not be cut as if it were torn."""
-    if header.magic in (0, 1) and header.batch_length >= HEADER_BYTES // 4 and header.base_offset > 0:
+def _refuse_old_format(file: File, position: int, header: BatchHeader, size: int) -> None:
+    """A log of Apache Kafka before 0.11 must not be cut as if it were torn: its messages have their own checksum."""
+    if header.magic not in (0, 1) or not LEGACY_LENGTH_MIN <= header.batch_length <= size - position:
+        return
+    message = memoryview(file.read(header.size_bytes, position))
+    (checksum,) = _LEGACY_CHECKSUM.unpack_from(message, EPOCH_POSITION)
+    if crc32(message[MAGIC_POSITION:]) == checksum:
         raise CorruptLog(f"{file.path} holds messages of the old format {header.magic}, which is not supported")
 
 
