@@ -36,6 +36,7 @@ def transaction_settings(config: BrokerConfig) -> Settings:
         timeout_ms_max=config.transaction_max_timeout_ms,
         id_expiration_ms=config.transactional_id_expiration_ms,
         id_expiration_check_interval_ms=config.transaction_remove_expired_transaction_cleanup_interval_ms,
+        two_phase_commit=config.transaction_two_phase_commit_enable,
     )
 
 

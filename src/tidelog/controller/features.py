@@ -22,8 +22,13 @@ METADATA_VERSION_HIGHEST: Final = 29
 # KIP-966; not SUPPORTED until brokers act on it, but elections already obey it.
 ELIGIBLE_LEADER_REPLICAS: Final = "eligible.leader.replicas.version"
 
+# From level 2 on producers get a new epoch with every end of a transaction, and need not add partitions (KIP-890).
+TRANSACTION_VERSION: Final = "transaction.version"
+TRANSACTION_VERSION_HIGHEST: Final = 2
+
 SUPPORTED: Final[Mapping[str, FeatureRange]] = {
     METADATA_VERSION: FeatureRange(METADATA_VERSION_LOWEST, METADATA_VERSION_HIGHEST),
+    TRANSACTION_VERSION: FeatureRange(0, TRANSACTION_VERSION_HIGHEST),
 }
 
 

@@ -195,8 +195,8 @@ ssl.truststore.location | string | - |  | per-broker
 ssl.truststore.password | password | - |  | per-broker
 ssl.truststore.type | string | JKS |  | per-broker
 telemetry.max.bytes | int | 1048576 | [1,...]
+transaction.abort.timed.out.transaction.cleanup.interval.ms | int | 10000 | [1,...]
 transaction.state.log.load.buffer.size | int | 5242880 | [1,...]
-transaction.two.phase.commit.enable | boolean | false
 """  # noqa: E501
 
 

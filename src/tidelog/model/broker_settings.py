@@ -152,10 +152,10 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
     transaction_state_log_replication_factor: int
     transaction_state_log_min_isr: int
     transaction_state_log_segment_bytes: int
-    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
     transaction_remove_expired_transaction_cleanup_interval_ms: int
     transactional_id_expiration_ms: int
     transaction_partition_verification_enable: bool
+    transaction_two_phase_commit_enable: bool
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> BrokerConfig:

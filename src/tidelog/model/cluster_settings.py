@@ -230,10 +230,6 @@ CLUSTER_SETTINGS: Final = table(
             "How large segments of the topic of transactions become.",
         ),
         Setting(
-            "transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, "10000", at_least(1),
-            "How often transactions are looked at for having timed out.",
-        ),
-        Setting(
             "transaction.remove.expired.transaction.cleanup.interval.ms", INT, "3600000", at_least(1),
             "How often unused transactional ids are looked at.",
         ),
@@ -244,6 +240,10 @@ CLUSTER_SETTINGS: Final = table(
         Setting(
             "transaction.partition.verification.enable", BOOLEAN, "true", None,
             "Whether a write of a transaction is checked with its coordinator.", CLUSTER_WIDE,
+        ),
+        Setting(
+            "transaction.two.phase.commit.enable", BOOLEAN, "false", None,
+            "Whether producers may prepare transactions that only an outside coordinator ends.",
         ),
     ]
 )  # fmt: skip

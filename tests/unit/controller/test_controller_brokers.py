@@ -28,9 +28,9 @@ def refused(desk: Desk, command: object, *args: object, **options: object) -> Er
 def test_an_empty_log_begins_with_the_feature_levels_and_no_other_does() -> None:
     desk = Desk(nodes=())
 
-    assert desk.image.features == {METADATA_VERSION: SUPPORTED[METADATA_VERSION].highest}
+    assert desk.image.features == {name: levels.highest for name, levels in SUPPORTED.items()}
     desk.run(bootstrap)
-    assert len(desk.log) == 1
+    assert len(desk.log) == len(SUPPORTED)
 
 
 def test_a_broker_is_fenced_until_it_has_seen_its_own_registration() -> None:

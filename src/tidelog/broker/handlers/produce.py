@@ -131,19 +131,13 @@ class ProduceHandler:
         self._now_ms = now_ms
         self._transactions = transactions
 
-    def __call__(self, call: Call, request: ProduceRequest) -> None:
-        if request.transactional_id is not None and self._transactions.hold(
-            request, call.header.api_version, lambda settled: self._resume(call, settled)
+    def __call__(self, call: Call, request: ProduceRequest, is_settled: bool = False) -> None:
+        if (
+            request.transactional_id is not None
+            and not is_settled
+            and self._transactions.hold(request, call.header.api_version, lambda settled: self._resume(call, settled))
         ):
             return
-        self._stage(call, request)
-
-    def _resume(self, call: Call, request: ProduceRequest) -> None:
-        # The coordinator may answer outside of a turn.
-        self._turn.begin()
-        self._stage(call, request)
-
-    def _stage(self, call: Call, request: ProduceRequest) -> None:
         acks = request.acks
         by_id = call.header.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
         before_zstd = call.header.api_version < FIRST_VERSION_WITH_ZSTD
@@ -189,6 +183,11 @@ class ProduceHandler:
             self._turn.answer(call, response)
         else:
             self._turn.after_writes(pending)
+
+    def _resume(self, call: Call, request: ProduceRequest) -> None:
+        """The coordinator has said which transactions may begin; it may do so outside of a turn."""
+        self._turn.begin()
+        self(call, request, is_settled=True)
 
 
 def _check_acks(acks: int, leader: PartitionLeader) -> None:
