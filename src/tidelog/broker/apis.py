@@ -14,6 +14,7 @@ from tidelog.broker.fetch_sessions import FetchSessions
 from tidelog.broker.group_coordinator import GroupCoordinator
 from tidelog.broker.handlers.alter_configs import AlterConfigsHandler
 from tidelog.broker.handlers.api_versions import ApiVersionsHandler
+from tidelog.broker.handlers.consumer_group_describe import ConsumerGroupDescribeHandler
 from tidelog.broker.handlers.create_partitions import CreatePartitionsHandler
 from tidelog.broker.handlers.create_topics import CreateTopicsHandler
 from tidelog.broker.handlers.delete_groups import DeleteGroupsHandler
@@ -49,6 +50,7 @@ from tidelog.model.ids import NodeId
 from tidelog.replica.partitions import LedPartitions
 from tidelog.wire.messages.alter_configs import AlterConfigsRequest
 from tidelog.wire.messages.api_versions import ApiVersionsRequest
+from tidelog.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tidelog.wire.messages.create_partitions import CreatePartitionsRequest
 from tidelog.wire.messages.create_topics import CreateTopicsRequest
 from tidelog.wire.messages.delete_groups import DeleteGroupsRequest
@@ -149,6 +151,7 @@ def _handlers(parts: Parts) -> list[Served]:
         serve(OffsetFetchRequest, OffsetFetchHandler(parts.groups)),
         serve(ListGroupsRequest, ListGroupsHandler(parts.groups)),
         serve(DescribeGroupsRequest, DescribeGroupsHandler(parts.groups)),
+        serve(ConsumerGroupDescribeRequest, ConsumerGroupDescribeHandler(parts.groups)),
         serve(DeleteGroupsRequest, DeleteGroupsHandler(parts.groups)),
         *transaction_apis(
             parts.transactions,

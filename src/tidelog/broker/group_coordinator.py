@@ -14,6 +14,7 @@ from tidelog.broker.group_shard import ShardHost, Timers
 from tidelog.controller.topics import NewTopic, TopicCreated, create
 from tidelog.groups.calls import Outcome
 from tidelog.groups.offsets.commit import end_transaction
+from tidelog.groups.offsets.retention import topics_deleted
 from tidelog.groups.partitioning import partition_for
 from tidelog.groups.records import EndTransaction, Record
 from tidelog.groups.settings import MigrationPolicy, Settings
@@ -83,8 +84,11 @@ class GroupCoordinator:
             self._hosts.pop(index).stop()
         for index in sorted(led.keys() - self._hosts.keys()):
             self._start(index)
+        deleted = [topic.name for topic in delta.topics_removed.values() if delta.after.topic(topic.name) is None]
         for host in self._hosts.values():
             host.metadata_changed(self._image)
+            if deleted:
+                host.submit(lambda shard, _: topics_deleted(shard, deleted))
 
     def stop(self) -> None:
         for index in tuple(self._hosts):

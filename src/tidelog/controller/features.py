@@ -26,9 +26,14 @@ ELIGIBLE_LEADER_REPLICAS: Final = "eligible.leader.replicas.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 TRANSACTION_VERSION_HIGHEST: Final = 2
 
+# Consumer groups whose assignments are made by the coordinator (KIP-848).
+GROUP_VERSION: Final = "group.version"
+GROUP_VERSION_HIGHEST: Final = 1
+
 SUPPORTED: Final[Mapping[str, FeatureRange]] = {
     METADATA_VERSION: FeatureRange(METADATA_VERSION_LOWEST, METADATA_VERSION_HIGHEST),
     TRANSACTION_VERSION: FeatureRange(0, TRANSACTION_VERSION_HIGHEST),
+    GROUP_VERSION: FeatureRange(0, GROUP_VERSION_HIGHEST),
 }
 
 

@@ -8,48 +8,31 @@
 | LeaveGroup | 13 | 0-5 | v3: several members at once. v5: reasons (KIP-800) |
 | SyncGroup | 14 | 0-5 | v3: static members. v5: the protocol is told (KIP-559) |
 | OffsetDelete | 47 | 0 | KIP-496 |
+| ConsumerGroupHeartbeat | 68 | 0-1 | KIP-848. v1: regular expressions, member ids made by clients |
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from tidelog.broker.call import Call
 from tidelog.broker.group_coordinator import GroupCoordinator
-from tidelog.groups.calls import Caller, Outcome
-from tidelog.groups.classic.heartbeat import heartbeat
-from tidelog.groups.classic.join import join_group
-from tidelog.groups.classic.leave import leave_group
-from tidelog.groups.classic.sync import sync_group
-from tidelog.groups.offsets.commit import commit_offsets
-from tidelog.groups.offsets.delete import delete_offsets
+from tidelog.groups.api import COMMANDS, Command
+from tidelog.groups.calls import Caller
 from tidelog.groups.refusals import refusal
-from tidelog.groups.shard import GroupShard
-from tidelog.wire.messages.heartbeat import HeartbeatRequest
-from tidelog.wire.messages.join_group import JoinGroupRequest
-from tidelog.wire.messages.leave_group import LeaveGroupRequest
-from tidelog.wire.messages.offset_commit import OffsetCommitRequest
-from tidelog.wire.messages.offset_delete import OffsetDeleteRequest
-from tidelog.wire.messages.sync_group import SyncGroupRequest
+from tidelog.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tidelog.wire.schema import Request
 
-GroupCommand = Callable[[GroupShard, Any, Caller, int], Outcome]
-
-GROUP_COMMANDS: Final[dict[type[Request], GroupCommand]] = {
-    OffsetCommitRequest: commit_offsets,
-    JoinGroupRequest: join_group,
-    HeartbeatRequest: heartbeat,
-    LeaveGroupRequest: leave_group,
-    SyncGroupRequest: sync_group,
-    OffsetDeleteRequest: lambda shard, request, caller, _: delete_offsets(shard, request, caller),
+# Offsets in a transaction have a handler of their own, which first asks the transaction's coordinator.
+GROUP_COMMANDS: Final[dict[type[Request], Command]] = {
+    request: command for request, command in COMMANDS.items() if request is not TxnOffsetCommitRequest
 }
 
 
 class GroupCommandHandler:
     """Hands a request to the shard of its group; the shard answers the call when it is time."""
 
-    def __init__(self, groups: GroupCoordinator, command: GroupCommand) -> None:
+    def __init__(self, groups: GroupCoordinator, command: Command) -> None:
         self._groups = groups
         self._command = command
 
