@@ -21,8 +21,12 @@ RECORDS_PER_POLL = 500
 
 
 class Reports(ConsumerRebalanceListener):  # type: ignore[misc]
+    def __init__(self, client: AIOKafkaConsumer) -> None:
+        self._client = client
+
     async def on_partitions_assigned(self, assigned: Any) -> None:
-        emit("partitions_assigned", partitions=places(assigned))
+        member_id = self._client._coordinator.member_id
+        emit("partitions_assigned", partitions=places(assigned), member=member_id)
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
         emit("partitions_revoked", partitions=places(revoked))
@@ -45,9 +49,9 @@ async def main() -> None:
         fetch_max_wait_ms=100,
     )
     if given.topic.startswith("^"):
-        client.subscribe(pattern=given.topic, listener=Reports())
+        client.subscribe(pattern=given.topic, listener=Reports(client))
     else:
-        client.subscribe([given.topic], listener=Reports())
+        client.subscribe([given.topic], listener=Reports(client))
     await client.start()
     emit("startup_complete")
     while not stop.wanted:

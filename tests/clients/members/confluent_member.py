@@ -36,7 +36,9 @@ def main() -> None:
     client = Consumer(config)
     client.subscribe(
         [given.topic],
-        on_assign=lambda _, partitions: emit("partitions_assigned", partitions=places(partitions)),
+        on_assign=lambda _, partitions: emit(
+            "partitions_assigned", partitions=places(partitions), member=client.memberid()
+        ),
         on_revoke=lambda _, partitions: emit("partitions_revoked", partitions=places(partitions)),
         on_lost=lambda _, partitions: emit("partitions_revoked", partitions=places(partitions), lost=True),
     )
