@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from tidelog.broker.commands import Commands
-from tidelog.broker.group_shard import ShardHost, Timers
+from tidelog.broker.group_shard import ShardHost
+from tidelog.broker.timers import Timers
 from tidelog.controller.topics import NewTopic, TopicCreated, create
 from tidelog.groups.calls import Outcome
 from tidelog.groups.offsets.commit import end_transaction

@@ -6,11 +6,11 @@ nothing about groups: that is `groups/`.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import TypeVar
 
-from tidelog.broker.logs import log
+from tidelog.broker.partition_journal import PartitionJournal
+from tidelog.broker.timers import DeadlineTimer, Timers
 from tidelog.groups.calls import Outcome, Reply
 from tidelog.groups.codec import decode_record, encode_key, encode_value
 from tidelog.groups.expiry import expire
@@ -23,18 +23,9 @@ from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_PRODUCER, LeaderEpoch, Offset, ProducerEpoch, ProducerId
 from tidelog.replica.leader import PartitionLeader
 from tidelog.wire import control, records
-from tidelog.wire.batch import BatchHeader, iter_headers
+from tidelog.wire.batch import BatchHeader
 
 ReplyT = TypeVar("ReplyT")
-READ_BYTES: Final = 4 * 1024 * 1024
-
-
-class Timer(Protocol):
-    def cancel(self) -> None: ...
-
-
-class Timers(Protocol):
-    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer: ...
 
 
 class ShardHost:
@@ -50,13 +41,9 @@ class ShardHost:
     ) -> None:
         self._leader = leader
         self._now_ms = now_ms
-        self._timers = timers
-        self._on_failed = on_failed
-        self._timer: Timer | None = None
-        self._timer_ms = 0
-        # The ends of batches that are staged or written, and not known to be replicated.
-        self._appended: deque[Offset] = deque()
+        self._journal = PartitionJournal(leader, self._committed, lambda: on_failed(self))
         self._runtime: Runtime[GroupShard, Record] = Runtime(build, self, ErrorCode.NOT_COORDINATOR)
+        self._deadline = DeadlineTimer(timers, now_ms, lambda: self.shard.next_deadline_ms(), self._expire)
 
     @property
     def shard(self) -> GroupShard:
@@ -71,16 +58,14 @@ class ShardHost:
 
     def stop(self) -> None:
         """Another broker leads now: who waits is told so."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._deadline.cancel()
         replies = self.shard.unload()
         self._runtime.resign()
         _give(replies)
 
     def metadata_changed(self, image: ClusterImage) -> None:
         self.shard.metadata_changed(image)
-        self._schedule()
+        self._deadline.update()
 
     def submit(
         self, command: Callable[[GroupShard, int], Outcome], refused: Callable[[ErrorCode], None] | None = None
@@ -101,67 +86,25 @@ class ShardHost:
         answer: Callable[[ReplyT | ProtocolError], None],
     ) -> None:
         self._runtime.submit(command, answer)
-        self._schedule()
+        self._deadline.update()
 
     # The journal of the runtime.
 
     def append(self, written: Sequence[Record], epoch: LeaderEpoch) -> Offset:
-        end = self._leader.stage_own(_batch(written, self._now_ms()), self)
-        self._appended.append(end)
-        return end
+        return self._journal.append(_batch(written, self._now_ms()))
 
-    # What the leader tells who waits for it, once for each batch and in their order.
+    def _committed(self, end: Offset) -> None:
+        self._runtime.committed(end)
+        self._deadline.update()
 
-    def replicated(self) -> None:
-        self._runtime.committed(self._appended.popleft())
-        self._schedule()
-
-    def failed(self) -> None:
-        """What the machine believes was not written: it must begin again from what was."""
-        if self._appended:
-            self._appended.clear()
-            log.error("a group coordinator could not write and starts over", partition=str(self._leader))
-            self._on_failed(self)
-
-    # Timers
-
-    def _schedule(self) -> None:
-        """One timer for the whole shard: for its earliest deadline, never later."""
-        deadline_ms = self.shard.next_deadline_ms()
-        if deadline_ms is None:
-            return
-        if self._timer is not None:
-            if self._timer_ms <= deadline_ms:
-                return
-            self._timer.cancel()
-        self._timer_ms = deadline_ms
-        delay_ms = max(deadline_ms - self._now_ms(), 0)
-        self._timer = self._timers.call_later(delay_ms / 1000 + 0.001, self._expire)
-
-    def _expire(self) -> None:
-        self._timer = None
-        now_ms = self._now_ms()
-        deadline_ms = self.shard.next_deadline_ms()
-        while deadline_ms is not None and deadline_ms <= now_ms:
-            self._runtime.submit(lambda shard: expire(shard, now_ms), _give)
-            deadline_ms = self.shard.next_deadline_ms()
-        self._schedule()
-
-    # Loading
+    def _expire(self, now_ms: int) -> None:
+        self._runtime.submit(lambda shard: expire(shard, now_ms), _give)
 
     def _load(self) -> None:
-        partition_log = self._leader.log
-        offset, end = partition_log.start_offset, partition_log.end_offset
-        while offset < end:
-            piece = partition_log.read(offset, READ_BYTES, end)
-            if piece is None:
-                return
-            data = memoryview(piece.read())
-            for position, header in iter_headers(data):
-                found = _records_of(data, position, header)
-                offset = header.next_offset
-                if found:
-                    self._runtime.load(found, header.last_offset, LeaderEpoch(header.leader_epoch))
+        for data, position, header in self._journal.batches():
+            found = _records_of(data, position, header)
+            if found:
+                self._runtime.load(found, header.last_offset, LeaderEpoch(header.leader_epoch))
 
 
 def _give(replies: Sequence[Reply] | ProtocolError) -> None:

@@ -8,12 +8,12 @@ time is over.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 from uuid import UUID
 
 from tidelog.broker.call import Call
 from tidelog.broker.fetch_sessions import SESSIONLESS_ID, FetchedPartition, FetchSession, FetchSessions
+from tidelog.broker.timers import Timers
 from tidelog.log.errors import OffsetOutOfRange
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import Offset
@@ -36,14 +36,6 @@ NO_REPLICA: Final = -1
 NO_DIVERGENCE: Final = EpochEndOffset()
 NO_LEADER_HINT: Final = LeaderIdAndEpoch()
 NO_SNAPSHOT: Final = SnapshotId()
-
-
-class Timer(Protocol):
-    def cancel(self) -> None: ...
-
-
-class Timers(Protocol):
-    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer: ...
 
 
 class FetchHandler:

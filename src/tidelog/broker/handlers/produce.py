@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from tidelog.broker.call import Call
+from tidelog.broker.timers import Timer, Timers
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import Offset
 from tidelog.replica.leader import PartitionLeader
@@ -39,14 +40,6 @@ class Turn(Protocol):
     def after_writes(self, request: PendingProduce) -> None: ...
 
     def begin(self) -> None: ...
-
-
-class Timers(Protocol):
-    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer: ...
-
-
-class Timer(Protocol):
-    def cancel(self) -> None: ...
 
 
 class Transactions(Protocol):

@@ -1,0 +1,58 @@
+"""A led partition as the journal of a coordinator: batches in, in order, and word when they are replicated."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from tidelog.broker.logs import log
+from tidelog.model.ids import Offset
+from tidelog.replica.leader import PartitionLeader
+from tidelog.wire.batch import BatchHeader, iter_headers
+
+READ_BYTES: Final = 4 * 1024 * 1024
+
+
+class PartitionJournal:
+    """`on_committed` gets the end of each batch when it is safe; `on_lost` is called once when one never will be."""
+
+    def __init__(
+        self, leader: PartitionLeader, on_committed: Callable[[Offset], None], on_lost: Callable[[], None]
+    ) -> None:
+        self._leader = leader
+        self._on_committed = on_committed
+        self._on_lost = on_lost
+        # The ends of batches that are staged or written, and not known to be replicated.
+        self._appended: deque[Offset] = deque()
+
+    def append(self, batch: bytes) -> Offset:
+        """Stage a batch for the turn's write; returns the offset after it. Raises ProtocolError when it cannot be."""
+        end = self._leader.stage_own(batch, self)
+        self._appended.append(end)
+        return end
+
+    def batches(self) -> Iterator[tuple[memoryview, int, BatchHeader]]:
+        """Everything in the log, from its start: (data, position, header) of each batch."""
+        partition_log = self._leader.log
+        offset, end = partition_log.start_offset, partition_log.end_offset
+        while offset < end:
+            piece = partition_log.read(offset, READ_BYTES, end)
+            if piece is None:
+                return
+            data = memoryview(piece.read())
+            for position, header in iter_headers(data):
+                offset = header.next_offset
+                yield data, position, header
+
+    # What the leader tells who waits for it, once for each batch and in their order.
+
+    def replicated(self) -> None:
+        self._on_committed(self._appended.popleft())
+
+    def failed(self) -> None:
+        """What the machine believes was not written: it must begin again from what was."""
+        if self._appended:
+            self._appended.clear()
+            log.error("a coordinator could not write and starts over", partition=str(self._leader))
+            self._on_lost()
