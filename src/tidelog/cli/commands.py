@@ -38,8 +38,19 @@ COMMANDS: Final = {
 }
 
 
+class ReaderGone(Exception):
+    """Whoever read our output, such as `head`, has enough."""
+
+
 class LazyCommands(click.Group):
     """Knows the commands by name and imports one when it is wanted."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Click would end with 1, as if something had failed.
+            raise ReaderGone from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -84,8 +95,8 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output, such as `head`, has gone: there is nobody to tell. Python would try at exit.
+    except (ReaderGone, BrokenPipeError):
+        # There is nobody to tell. Python would try at exit.
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tidelog.cli.failures import naming_topic
 from tidelog.cli.options import KeyValue, bootstrap_option, connect, format_option
 from tidelog.cli.output import say, write_json, write_table
 
@@ -34,7 +35,7 @@ def describe(topic: str | None, broker: str | None, everything: bool, bootstrap:
     from tidelog.client.admin import Admin
 
     resource = _resource(topic, broker)
-    with connect(bootstrap) as cluster:
+    with connect(bootstrap) as cluster, naming_topic(resource.name):
         entries = [entry for entry in Admin(cluster).describe_configs(resource) if everything or not entry.is_default]
     entries.sort(key=lambda entry: entry.name)
     if format_ == "json":
@@ -83,7 +84,7 @@ def alter(
     resource = _resource(topic, broker)
     changes: dict[str, tuple[ConfigChange, str | None]] = dict.fromkeys(deleted, (ConfigChange.DELETE, None))
     changes |= {name: (ConfigChange.SET, value) for name, value in settings}
-    with connect(bootstrap) as cluster:
+    with connect(bootstrap) as cluster, naming_topic(resource.name):
         Admin(cluster).alter_configs(resource, changes)
     whose = f"{resource.type.name.lower()} '{resource.name}'" if resource.name else "all brokers"
     say(f"Changed {', '.join(changes)} of {whose}.")

@@ -164,7 +164,9 @@ def _records(descriptor: int, input_: str, line_format: LineFormat) -> Iterator[
 def _check_topic(cluster: Cluster, topic: str, partition: int | None) -> None:
     """Say at once, not after the first line, when there is no such topic or partition."""
     found = cluster.retry(
-        lambda deadline: cluster.topic(TopicName(topic), deadline, create=True), cluster.deadline(TOPIC_WAIT_S)
+        lambda deadline: cluster.topic(TopicName(topic), deadline, create=True),
+        cluster.deadline(TOPIC_WAIT_S),
+        await_topic=True,
     )
     count = len(found.partitions)
     if partition is not None and partition >= count:

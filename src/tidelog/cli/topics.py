@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tidelog.cli.failures import naming_topic
 from tidelog.cli.options import KeyValue, bootstrap_option, connect, format_option
 from tidelog.cli.output import Json, say, write_json, write_table
 from tidelog.model.ids import TopicName
@@ -149,7 +150,7 @@ def alter(name: str, partitions: int, bootstrap: str, format_: str) -> None:
     from tidelog.client.admin import Admin, accepted
 
     topic = TopicName(name)
-    with connect(bootstrap) as cluster:
+    with connect(bootstrap) as cluster, naming_topic(name):
         accepted(Admin(cluster).create_partitions({topic: partitions}).get(topic))
     say(f"Topic '{name}' has {_partitions(partitions)} now.")
     if format_ == "json":

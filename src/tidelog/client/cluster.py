@@ -73,14 +73,20 @@ class Cluster:
     def deadline(self, timeout_s: float | None = None) -> Deadline:
         return Deadline(self.timeout_s if timeout_s is None else timeout_s)
 
-    def retry(self, operation: Callable[[Deadline], T], deadline: Deadline | None = None) -> T:
-        """Do something until it works, fails for good, or time is up. Before each new try the metadata is forgotten."""
+    def retry(
+        self, operation: Callable[[Deadline], T], deadline: Deadline | None = None, *, await_topic: bool = False
+    ) -> T:
+        """Do something until it works, fails for good, or time is up. Before each new try the metadata is forgotten.
+
+        `await_topic`: whether a topic that does not exist may be about to, so that it is worth to wait for it.
+        """
         deadline = deadline or self.deadline()
         while True:
             try:
                 return operation(deadline)
             except ClientError as error:
-                if not error.retriable or isinstance(error, NoBrokerReachable) or not deadline.pause():
+                hopeless = isinstance(error, NoBrokerReachable) or (_is_unknown_topic(error) and not await_topic)
+                if not error.retriable or hopeless or not deadline.pause():
                     raise
                 self.forget()
 
@@ -171,6 +177,10 @@ class Cluster:
         if connection is None or connection.closed:
             connection = self._connections[address] = Connection(*address, self._client_id, deadline)
         return connection
+
+
+def _is_unknown_topic(error: ClientError) -> bool:
+    return isinstance(error, Rejected) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _no_broker(failures: list[ClientError]) -> str:

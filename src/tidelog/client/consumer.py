@@ -126,7 +126,9 @@ class Consumer:
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         """Every partition of a topic."""
         found = self._cluster.retry(
-            lambda deadline: self._cluster.topic(TopicName(topic), deadline), self._cluster.deadline(TOPIC_WAIT_S)
+            lambda deadline: self._cluster.topic(TopicName(topic), deadline),
+            self._cluster.deadline(TOPIC_WAIT_S),
+            await_topic=True,
         )
         return [TopicPartition(found.name, partition.index) for partition in found.partitions]
 

@@ -165,7 +165,7 @@ class Producer:
         known = self._cluster.view.topics.get(topic)
         if known is None or not known.partitions:
             known = self._cluster.retry(
-                lambda deadline: self._cluster.topic(topic, deadline, create=self._create_topics)
+                lambda deadline: self._cluster.topic(topic, deadline, create=self._create_topics), await_topic=True
             )
         return len(known.partitions)
 
