@@ -144,6 +144,7 @@ class LogDirectory:
         """
         log = self.logs.pop(partition)
         doomed = f"{self.path}/{delete_folder_name(partition, uuid4())}"
+        log.deleted = True
         self.files.rename(log.directory, doomed)
         log.release_files()
         return doomed
@@ -160,7 +161,7 @@ class LogDirectory:
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
         """Write down how far each partition is flushed, replicated and where it starts. Raises OSError."""
-        logs = self.logs
+        logs = dict(self.logs)  # This may run in a thread.
         recovery_points = {partition: log.checkpointed_recovery_point for partition, log in logs.items()}
         write_offsets(self.files, self.path, RECOVERY_POINT_FILE, recovery_points)
         starts = {
@@ -169,7 +170,7 @@ class LogDirectory:
             if log.start_offset > log.segments[0].base_offset
         }
         write_offsets(self.files, self.path, LOG_START_FILE, starts)
-        here = {partition: offset for partition, offset in high_watermarks.items() if partition in logs}
+        here = {partition: offset for partition, offset in dict(high_watermarks).items() if partition in logs}
         write_offsets(self.files, self.path, HIGH_WATERMARK_FILE, here)
 
     def close(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:

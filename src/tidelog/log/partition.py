@@ -66,9 +66,11 @@ class PartitionLog:
         "_segments",
         "_staged_aborted",
         "_staged_count",
+        "_synced_base",
         "_truncations",
         "clock",
         "config",
+        "deleted",
         "directory",
         "end_offset",
         "epochs",
@@ -100,13 +102,16 @@ class PartitionLog:
         self._active = self._segments.active
         self.start_offset = state.start_offset
         self.end_offset = self._next_offset = state.end_offset
-        # Everything below it is on the disk for certain.
+        # Batches below it are on the disk for certain; of segments that start before the other, the indexes are too.
         self.recovery_point = state.recovery_point
+        self._synced_base = self._segments[self._segments.numbers_from(state.recovery_point).start].base_offset
         self.epochs = state.epochs
         self.producers = state.producers
         self.snapshots = state.snapshots
         self.topic_id = state.topic_id
         self.flushed_ms = clock.now_ms()
+        # Whether its folder was renamed, to be removed.
+        self.deleted = False
         self._staged_count = 0
         self._staged_aborted: list[AbortedTransaction] = []
         self._epochs_before: LeaderEpochs | None = None
@@ -287,8 +292,6 @@ class PartitionLog:
         self.snapshots.take(base, self.producers)
         segment = self._add_segment(base)
         sealed.seal()
-        # Its batches may be on the disk, its indexes are not yet.
-        self.lower_recovery_point(Offset(max(base - 1, sealed.base_offset)))
         return segment
 
     def _add_segment(self, base: Offset) -> Segment:
@@ -377,27 +380,26 @@ class PartitionLog:
 
     @property
     def checkpointed_recovery_point(self) -> Offset:
-        """What a checkpoint may say: a start after a crash trusts, indexes included, the segments that end before it.
+        """What a checkpoint may say: a start after a crash trusts segments that end there or before, indexes included.
 
-        The indexes of the active segment are synced when it is sealed, so it must never seem to end there.
+        So it lies within the first segment whose indexes are not synced, and never at its end.
         """
-        if self.recovery_point > self._active.base_offset:
-            return Offset(min(self.recovery_point, self.end_offset - 1))
-        return self.recovery_point
+        next_base = self._segments.base_after(self._synced_base)
+        end = self.end_offset if next_base is None else next_base
+        return min(self.recovery_point, Offset(max(end - 1, self._synced_base)))
 
     def flush_is_due(self, now_ms: int) -> bool:
         """Whether flush.messages, flush.ms or a sealed segment asks for a flush."""
         unflushed = self.end_offset - self.recovery_point
-        return unflushed > 0 and (
-            unflushed >= self.config.flush_messages
-            or now_ms - self.flushed_ms >= self.config.flush_ms
-            or self.recovery_point < self._active.base_offset
-        )
+        if unflushed and (unflushed >= self.config.flush_messages or now_ms - self.flushed_ms >= self.config.flush_ms):
+            return True
+        return self._synced_base < self._active.base_offset
 
     def flush(self) -> Offset:
         """Return when everything written so far is on the disk, with that end offset. Safe in a thread beside appends.
 
-        A failed sync fails the log for good: what the disk holds is unknown then. Raises LogFlushFailed.
+        A failed sync fails the log for good: what the disk holds is unknown then. Raises LogFlushFailed. A log that is
+        deleted meanwhile needs no sync.
         """
         self._raise_if_failed()
         truncations = self._truncations
@@ -406,23 +408,21 @@ class PartitionLog:
         names, self._new_names = self._new_names, False
         try:
             for segment, following in zip(segments, [*segments[1:], None], strict=True):
-                if following is not None and following.base_offset <= self.recovery_point:
-                    continue
-                self._sync_segment(segment, following)
+                if segment.base_offset >= self._synced_base:
+                    self._sync_segment(segment, following)
             if names:
                 self.open_files.files.sync_directory(self.directory)
             if self.epochs.dirty:
                 self.epochs.write(self.open_files.files, self.directory)
         except OSError as error:
+            if self.deleted:
+                return end
             self._failure = failure = LogFlushFailed(f"cannot sync {self.partition}", error)
             raise failure from error
         with self._flush_lock:
             if truncations == self._truncations:
-                next_base = self._segments.base_after(segments[-1].base_offset)
-                if next_base is not None:
-                    # The last one was sealed meanwhile and its indexes are not synced: it still counts as unflushed.
-                    end = min(end, Offset(next_base - 1))
                 self.recovery_point = max(self.recovery_point, end)
+                self._synced_base = max(self._synced_base, segments[-1].base_offset)
                 self.flushed_ms = self.clock.now_ms()
         return end
 
@@ -503,6 +503,7 @@ class PartitionLog:
         self._begin_truncation(offset)
         try:
             self._active = self._segments.start_again(offset, self.config, self.config.file_delete_delay_ms)
+            self._synced_base = offset
             self.open_files.files.sync_directory(self.directory)
             self.start_offset = self.end_offset = self._next_offset = offset
             self.epochs.clear()
@@ -518,6 +519,8 @@ class PartitionLog:
         with self._flush_lock:
             self._truncations += 1
             self.recovery_point = min(self.recovery_point, offset)
+            segment = self._segments[self._segments.numbers_from(offset).start]
+            self._synced_base = min(self._synced_base, segment.base_offset)
 
     def _begin_truncation(self, offset: Offset) -> None:
         self.write_staged()
