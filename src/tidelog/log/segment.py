@@ -372,7 +372,7 @@ class Segment:
         self._indexes_checked = True
         try:
             self.offset_index.check(self.size)
-            self.time_index.check()
+            self.time_index.check(self.size)
         except CorruptLog:
             self._rebuild_indexes()
 

@@ -54,8 +54,13 @@ class TimeIndex(SparseIndex):
         """Forget entries for `offset` and everything after it."""
         self.truncate_before(_RELATIVE_OFFSET, offset - self._base_offset)
 
-    def check(self) -> None:
-        """Raise CorruptLog when the file cannot be a time index. Reads two entries."""
+    def check(self, log_size: int) -> None:
+        """Raise CorruptLog when the file cannot belong to a log of this size. Reads two entries.
+
+        A sealed or closed segment has at least one entry, unless none of its records has a timestamp.
+        """
+        if self.count == 0 and log_size:
+            raise CorruptLog(f"{self.path} is empty")
         if self.count and self.row(0)[0] > self.newest().timestamp:
             raise CorruptLog(f"{self.path} ends with an earlier timestamp than it begins with")
 
