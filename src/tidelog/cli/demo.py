@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from tidelog.cli.demo_stream import TOPIC, BrokerProcess, Stream
-from tidelog.cli.failures import BadInput
 from tidelog.cli.options import DEFAULT_BOOTSTRAP_SERVER
 from tidelog.cli.output import say, show_bytes
 from tidelog.cli.server import DEFAULT_DATA, DEFAULT_PORT
@@ -43,13 +42,9 @@ LINE_SECONDS: Final = 1.0
 @click.option("--seconds", type=click.FloatRange(min=0), help="End by itself after this long.")
 def demo(data: str, host: str, port: int, metrics_port: int, seconds: float | None) -> int:
     """Start a broker and watch records flow through it. Ctrl-C stops everything."""
-    from tidelog.cli.running import port_is_taken
+    from tidelog.cli.running import port_is_taken, refuse_taken_port
 
-    if port_is_taken(host, port):
-        raise BadInput(
-            f"Port {port} of {host} is taken: something, maybe another broker, listens there. "
-            f"Stop it, or choose another port with --port."
-        )
+    refuse_taken_port(host, port)
     # A service manager's stop and a closed terminal: the same tidy end as with Ctrl-C.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from tidelog.client.cluster import Cluster
 
 DEFAULT_BOOTSTRAP_SERVER: Final = "127.0.0.1:9092"
+# How long somebody at a terminal is kept waiting for a cluster that is there but cannot answer.
+TIMEOUT_S: Final = 20.0
 BOOTSTRAP_VARIABLE: Final = "TIDELOG_BOOTSTRAP_SERVERS"
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -41,7 +43,7 @@ def connect(bootstrap: str) -> Cluster:
     """The cluster that the option names; nothing is sent yet."""
     from tidelog.client.cluster import Cluster
 
-    return Cluster(bootstrap, client_id="tidelog-cli")
+    return Cluster(bootstrap, client_id="tidelog-cli", timeout_s=TIMEOUT_S)
 
 
 class KeyValue(click.ParamType[tuple[str, str]]):

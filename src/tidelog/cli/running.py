@@ -21,6 +21,7 @@ from typing import Final
 
 import msgspec
 
+from tidelog.cli.failures import BadInput
 from tidelog.cli.output import say
 
 RUN_DIR_VARIABLE: Final = "TIDELOG_RUN_DIR"
@@ -119,6 +120,15 @@ def start_in_background(file: Path, properties: Mapping[str, str], overrides: Ma
             return 1
         time.sleep(POLL_SECONDS)
     return 0
+
+
+def refuse_taken_port(host: str, port: int) -> None:
+    """BadInput when somebody listens there already."""
+    if port and port_is_taken(host, port):
+        raise BadInput(
+            f"Port {port} of {host} is taken: something, maybe another broker, listens there. "
+            f"Stop it, or choose another port with --port."
+        )
 
 
 def port_is_taken(host: str, port: int) -> bool:

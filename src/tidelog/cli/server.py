@@ -47,7 +47,9 @@ def up(
 ) -> int:
     """Start a broker here and now. Ctrl-C stops it."""
     from tidelog.broker.process import run_broker
+    from tidelog.cli.running import refuse_taken_port
 
+    refuse_taken_port(host, port)
     properties = broker_properties(data, host, port, metrics_port, dict(configs))
     code = run_broker(properties, lambda node: _show_panel(node, host, data), log_level=log_level)
     if code == 0:

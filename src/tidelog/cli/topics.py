@@ -116,8 +116,7 @@ def list_(internal: bool, bootstrap: str, format_: str) -> None:
 @format_option
 def describe(names: tuple[str, ...], bootstrap: str, format_: str) -> int:
     """Partitions, leaders, replicas and settings of topics; of all without a NAME."""
-    from tidelog.client.admin import Admin
-    from tidelog.client.core.described import Resource, ResourceType
+    from tidelog.client.admin import Admin, accepted
     from tidelog.client.errors import Rejected
 
     described: list[Json] = []
@@ -125,12 +124,13 @@ def describe(names: tuple[str, ...], bootstrap: str, format_: str) -> int:
     with connect(bootstrap) as cluster:
         admin = Admin(cluster)
         wanted = [TopicName(name) for name in names] or [topic.name for topic in admin.list_topics()]
+        all_configs = admin.describe_topic_configs(wanted)
         for answer in admin.describe_topics(wanted).values():
             if isinstance(answer, Rejected):
                 say(f"Error: {answer}")
                 failed = True
                 continue
-            entries = admin.describe_configs(Resource(ResourceType.TOPIC, answer.name))
+            entries = accepted(all_configs[answer.name])
             configs = {entry.name: entry.value for entry in entries if not entry.is_default}
             described.append(_as_json(answer, configs))
             if format_ == "table":

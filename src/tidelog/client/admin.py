@@ -132,13 +132,24 @@ class Admin:
 
     def describe_configs(self, resource: Resource, *, documentation: bool = False) -> list[ConfigEntry]:
         """Every setting of a topic or broker."""
-        request = settings.describe_configs(resource, documentation)
+        request = settings.describe_configs([resource], documentation)
 
         def ask(deadline: Deadline) -> list[ConfigEntry]:
             answer = self._ask_owner(resource, request, DescribeConfigsResponse, deadline)
-            return accepted(settings.described_configs(answer))
+            return accepted(settings.described_configs(answer)[resource])
 
         return self._cluster.retry(ask)
+
+    def describe_topic_configs(self, names: Iterable[TopicName]) -> dict[TopicName, list[ConfigEntry] | Rejected]:
+        """Every setting of each of some topics."""
+        resources = [Resource(ResourceType.TOPIC, name) for name in names]
+        if not resources:
+            return {}
+        request = settings.describe_configs(resources, False)
+        answer = self._cluster.retry(
+            lambda deadline: self._cluster.call_any(request, DescribeConfigsResponse, deadline)
+        )
+        return {TopicName(resource.name): found for resource, found in settings.described_configs(answer).items()}
 
     def alter_configs(
         self,

@@ -27,6 +27,7 @@ from tidelog.wire.schema import Request, Response
 
 REQUEST_TIMEOUT_S: Final = 30.0
 TIMEOUT_S: Final = 60.0
+METADATA_AGE_MAX_S: Final = 300.0
 DEFAULT_CLIENT_ID: Final = "tidelog"
 
 R = TypeVar("R", bound=Response)
@@ -51,6 +52,7 @@ class Cluster:
         self._request_timeout_s = request_timeout_s
         self._bootstrap_patience_s = bootstrap_patience_s
         self._view = NOTHING_KNOWN
+        self._forget_at: Deadline | None = None
         self._connections: dict[Address, Connection] = {}
         self.timeout_s = timeout_s
 
@@ -92,7 +94,10 @@ class Cluster:
 
     def forget(self, topics: Iterable[TopicName] | None = None) -> None:
         """Ask anew before the next use, for all topics or some."""
-        self._view = NOTHING_KNOWN if topics is None else self._view.without(topics)
+        if topics is None:
+            self._view, self._forget_at = NOTHING_KNOWN, None
+        else:
+            self._view = self._view.without(topics)
 
     def connection(self, node: Node, deadline: Deadline) -> Connection:
         """The connection to a broker, opened when first needed."""
@@ -122,10 +127,15 @@ class Cluster:
         answer = self.call_any(MetadataRequest(asked, allow_auto_topic_creation=create), MetadataResponse, deadline)
         check(answer.error_code)
         self._view = view_after(self._view, answer)
+        if topics is None or self._forget_at is None:
+            self._forget_at = Deadline(METADATA_AGE_MAX_S)
         return self._view
 
     def topic(self, name: TopicName, deadline: Deadline, *, create: bool = False) -> Topic:
         """A topic that exists, from what is known or by asking. Rejected if the cluster has an error for it."""
+        if self._forget_at is not None and self._forget_at.remaining_s() <= 0:
+            # Partitions may have been added since, which nothing but a new look would show.
+            self.forget()
         topic = self._view.topics.get(name)
         if topic is None or topic.error:
             topic = self.refresh([name], deadline, create=create).topics[name]

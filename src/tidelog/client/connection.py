@@ -6,7 +6,6 @@ Used by `client/cluster.py`, one per broker; not for two threads at once. What t
 
 from __future__ import annotations
 
-import select
 import socket
 from collections.abc import Mapping
 from typing import Final, TypeVar
@@ -14,6 +13,7 @@ from typing import Final, TypeVar
 from tidelog.client.core.conversation import Answer, Conversation
 from tidelog.client.deadline import Deadline
 from tidelog.client.errors import BrokerUnreachable, RequestExpired, check
+from tidelog.client.readiness import wait
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.version import __version__
 from tidelog.wire.messages.api_versions import ApiVersionsResponse
@@ -120,7 +120,7 @@ class Connection:
         try:
             while remaining:
                 # Answers are read while a long request is written: a peer may stop reading until we have read.
-                readable, writable, _ = select.select([self._socket], [self._socket], [], deadline.remaining_s())
+                readable, writable = wait([self], [self], deadline.remaining_s())
                 if readable:
                     self._read(deadline)
                 if writable:
@@ -134,11 +134,11 @@ class Connection:
             raise BrokerUnreachable(f"The connection to {self.address} broke: {_reason(error)}.") from None
 
     def _readable(self) -> bool:
-        return not self.closed and bool(select.select([self._socket], [], [], 0)[0])
+        return not self.closed and wait([self], [], 0)[0]
 
     def _read(self, deadline: Deadline) -> None:
         try:
-            if not select.select([self._socket], [], [], deadline.remaining_s())[0]:
+            if not wait([self], [], deadline.remaining_s())[0]:
                 raise RequestExpired(f"{self.address} did not answer in time.")
             data = self._socket.recv(RECEIVE_BYTES)
             answers = self._conversation.receive(data)

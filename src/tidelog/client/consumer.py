@@ -5,7 +5,6 @@ One fetch per broker is on its way at a time. Not for two threads at once.
 
 from __future__ import annotations
 
-import select
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -23,6 +22,7 @@ from tidelog.client.core.record import ConsumerRecord
 from tidelog.client.core.record_reader import read_partition
 from tidelog.client.deadline import Deadline
 from tidelog.client.errors import BrokerUnreachable, ClientError, Rejected, RequestExpired, code_of
+from tidelog.client.readiness import wait
 from tidelog.model.errors import RETRIABLE, ErrorCode, ProtocolError
 from tidelog.model.ids import NO_EPOCH, NodeId, Offset, PartitionIndex, TopicName, TopicPartition
 from tidelog.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
@@ -192,7 +192,7 @@ class Consumer:
         waiting = [sent.connection for sent in self._in_flight.values() if not sent.connection.closed]
         pause_s = min(deadline.remaining_s(), max(0.0, self._retry_at - time.monotonic()) or REQUEST_TIMEOUT_S)
         if waiting:
-            select.select(waiting, [], [], pause_s)
+            wait(waiting, [], pause_s)
         else:
             time.sleep(min(pause_s, RETRY_AFTER_S))
         records: list[ConsumerRecord] = []

@@ -7,7 +7,6 @@ reads answers); `poll` does what is due when no record comes; `flush` and `close
 from __future__ import annotations
 
 import random
-import select
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -33,6 +32,7 @@ from tidelog.client.core.sender import (
 )
 from tidelog.client.deadline import Deadline
 from tidelog.client.errors import ClientError, Rejected, RequestExpired, check
+from tidelog.client.readiness import wait
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import (
     NO_OFFSET,
@@ -271,7 +271,7 @@ class Producer:
         if not self._in_flight:
             return
         if wait_s:
-            select.select([sent.connection for sent in self._in_flight if not sent.connection.closed], [], [], wait_s)
+            wait([sent.connection for sent in self._in_flight if not sent.connection.closed], [], wait_s)
         still: list[_InFlight] = []
         now = time.monotonic()
         for sent in self._in_flight:

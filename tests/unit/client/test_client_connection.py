@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import threading
@@ -46,7 +47,8 @@ class Peer:
                 connection, _ = self._listening.accept()
             except OSError:
                 return
-            with connection:
+            # The client may hang up at any time.
+            with connection, contextlib.suppress(ConnectionError):
                 self._talk(connection)
 
     def _talk(self, connection: socket.socket) -> None:

@@ -170,15 +170,15 @@ def _delete(admin: Admin, options: argparse.Namespace) -> None:
 
 def _describe(admin: Admin, options: argparse.Namespace) -> None:
     from tidelog.client.admin import accepted
-    from tidelog.client.core.described import Resource, ResourceType
 
     names = _existing(admin, options)
     only = [option for option in REPORTS if getattr(options, option)]
     live = {node.id for node in admin.describe_cluster().brokers} if "unavailable_partitions" in only else set()
     limit = options.partition_size_limit_per_response
+    all_configs = admin.describe_topic_configs(names)
     for answer in admin.describe_topics(names, partitions_per_answer=limit).values():
         topic = accepted(answer)
-        entries = admin.describe_configs(Resource(ResourceType.TOPIC, topic.name))
+        entries = accepted(all_configs[topic.name])
         configs = {entry.name: entry.value for entry in entries if not entry.is_default}
         if not only and (configs or not options.topics_with_overrides):
             print(_topic_line(topic, configs))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from tidelog.client.core.described import ConfigChange, ConfigEntry, ConfigSource, Resource, Synonym
+from tidelog.client.core.described import ConfigChange, ConfigEntry, ConfigSource, Resource, ResourceType, Synonym
 from tidelog.client.errors import Rejected, rejection
 from tidelog.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -19,17 +19,22 @@ from tidelog.wire.messages.incremental_alter_configs import (
 )
 
 
-def describe_configs(resource: Resource, documentation: bool) -> DescribeConfigsRequest:
+def describe_configs(resources: Iterable[Resource], documentation: bool) -> DescribeConfigsRequest:
     return DescribeConfigsRequest(
-        [DescribeConfigsResource(resource.type, resource.name, None)],
+        [DescribeConfigsResource(resource.type, resource.name, None) for resource in resources],
         include_synonyms=True,
         include_documentation=documentation,
     )
 
 
-def described_configs(answer: DescribeConfigsResponse) -> list[ConfigEntry] | Rejected:
-    (result,) = answer.results
-    return rejection(result.error_code, result.error_message) or [_entry(entry) for entry in result.configs]
+def described_configs(answer: DescribeConfigsResponse) -> dict[Resource, list[ConfigEntry] | Rejected]:
+    return {
+        Resource(ResourceType(result.resource_type), result.resource_name): rejection(
+            result.error_code, result.error_message
+        )
+        or [_entry(entry) for entry in result.configs]
+        for result in answer.results
+    }
 
 
 def alter_configs(
