@@ -298,7 +298,8 @@ class SimulatedFiles:
         self.before("sync directory", path)
         last = -1
         for number, rename in enumerate(self._renames):
-            if any(name is not None and name.rpartition("/")[0] == path for name in (rename.source, rename.target)):
+            names = [name for name in (rename.source, rename.target) if name is not None]
+            if any((name.rpartition("/")[0] or "/") == path for name in names):
                 last = number
         for rename in self._renames[: last + 1]:
             self._apply_rename(self._durable_files, self._durable_directories, rename)

@@ -75,6 +75,7 @@ class PartitionLog:
         "end_offset",
         "epochs",
         "flushed_ms",
+        "folder_is_new",
         "open_files",
         "partition",
         "producers",
@@ -110,7 +111,8 @@ class PartitionLog:
         self.snapshots = state.snapshots
         self.topic_id = state.topic_id
         self.flushed_ms = clock.now_ms()
-        # Whether its folder was renamed, to be removed.
+        # Whether its folder was made and is not synced in its directory; whether it was renamed, to be removed.
+        self.folder_is_new = False
         self.deleted = False
         self._staged_count = 0
         self._staged_aborted: list[AbortedTransaction] = []
@@ -412,6 +414,9 @@ class PartitionLog:
                     self._sync_segment(segment, following)
             if names:
                 self.open_files.files.sync_directory(self.directory)
+            if self.folder_is_new:
+                self.open_files.files.sync_directory(self.directory.rpartition("/")[0])
+                self.folder_is_new = False
             if self.epochs.dirty:
                 self.epochs.write(self.open_files.files, self.directory)
         except OSError as error:

@@ -77,6 +77,7 @@ def create_log(
         None,
     )
     log = PartitionLog(partition, directory, open_files, clock, config, state)
+    log.folder_is_new = True
     state.epochs.write(files, directory, sync=False)
     if topic_id is not None:
         log.assign_topic_id(topic_id)
