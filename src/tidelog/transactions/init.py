@@ -92,6 +92,11 @@ def _timeout_ms(shard: TransactionShard, asked: Asked) -> int:
             raise ProtocolError(
                 ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transaction.two.phase.commit.enable is not set."
             )
+        others = len(shard.two_phase_ids) - (asked.transactional_id in shard.two_phase_ids)
+        if others >= shard.settings.two_phase_ids_max:
+            raise ProtocolError(
+                ErrorCode.POLICY_VIOLATION, f"{others} transactional ids use two-phase commit, which is the limit."
+            )
         return NO_TIMEOUT_MS
     if not 0 < asked.timeout_ms <= shard.settings.timeout_ms_max:
         raise ProtocolError(

@@ -16,3 +16,6 @@ class Settings:
     id_expiration_check_interval_ms: int = 3_600_000
     # transaction.two.phase.commit.enable: whether a producer may ask for transactions that never time out.
     two_phase_commit: bool = False
+    # tidelog.two.phase.ids.max: how many transactional ids of one partition may do so. What they leave prepared holds
+    # back readers and retention until somebody decides, so there must be a bound.
+    two_phase_ids_max: int = 1_000

@@ -16,7 +16,13 @@ from tidelog.transactions.calls import Ending
 from tidelog.transactions.records import TransactionRecord
 from tidelog.transactions.settings import Settings
 from tidelog.transactions.states import ENDING
-from tidelog.transactions.transaction import EPOCH_BUMPING_VERSION, FIRST_VERSION, Producer, Transaction
+from tidelog.transactions.transaction import (
+    EPOCH_BUMPING_VERSION,
+    FIRST_VERSION,
+    NO_TIMEOUT_MS,
+    Producer,
+    Transaction,
+)
 
 # Deadlines of transactions that ended in time stay in the heap until they come up, unless they are this many and most
 # of it.
@@ -34,6 +40,8 @@ class TransactionShard:
         # (deadline, transactional id); true only while it is what the transaction says.
         self._deadlines: list[tuple[int, str]] = []
         self.next_sweep_ms: int | None = None
+        # Those whose transactions have no time-out.
+        self.two_phase_ids: set[str] = set()
 
     def replay(self, records: Sequence[TransactionRecord], offset: Offset, epoch: LeaderEpoch) -> None:
         """Apply records, of which the last has `offset`."""
@@ -41,9 +49,14 @@ class TransactionShard:
         for transactional_id, transaction in records:
             if transaction is None:
                 self.transactions.pop(transactional_id, None)
+                self.two_phase_ids.discard(transactional_id)
                 continue
             before = self.transactions.get(transactional_id)
             self.transactions[transactional_id] = transaction
+            if transaction.timeout_ms == NO_TIMEOUT_MS:
+                self.two_phase_ids.add(transactional_id)
+            else:
+                self.two_phase_ids.discard(transactional_id)
             deadline_ms = transaction.deadline_ms
             if deadline_ms is not None and (before is None or before.deadline_ms != deadline_ms):
                 heappush(self._deadlines, (deadline_ms, transactional_id))
