@@ -150,7 +150,7 @@ def test_refusals_come_with_their_code(cluster: Cluster, topic: str) -> None:
 
 @pytest.mark.req("E8", "H10", "J1", "J4")
 def test_nothing_is_lost_or_doubled_while_the_broker_goes_down_and_comes_back(
-    broker: ServerProcess, topic: str
+    broker: ServerProcess, topic: str, request: pytest.FixtureRequest
 ) -> None:
     written: list[int] = []
     stop = threading.Event()
@@ -165,6 +165,7 @@ def test_nothing_is_lost_or_doubled_while_the_broker_goes_down_and_comes_back(
         (partition,) = create(cluster, topic)
         restarting = threading.Thread(target=restart)
         restarting.start()
+        request.addfinalizer(restarting.join)
         with Producer(cluster, linger_s=0.001, batch_bytes=2000) as producer:
             number = 0
             while not stop.is_set() or number < 2000:

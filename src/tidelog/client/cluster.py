@@ -53,6 +53,7 @@ class Cluster:
         self._bootstrap_patience_s = bootstrap_patience_s
         self._view = NOTHING_KNOWN
         self._forget_at: Deadline | None = None
+        self._was_reached = False
         self._connections: dict[Address, Connection] = {}
         self.timeout_s = timeout_s
 
@@ -81,13 +82,14 @@ class Cluster:
         """Do something until it works, fails for good, or time is up. Before each new try the metadata is forgotten.
 
         `await_topic`: whether a topic that does not exist may be about to, so that it is worth to wait for it.
+        A cluster that never answered is not waited for; one that did comes back.
         """
         deadline = deadline or self.deadline()
         while True:
             try:
                 return operation(deadline)
             except ClientError as error:
-                hopeless = isinstance(error, NoBrokerReachable) or (_is_unknown_topic(error) and not await_topic)
+                hopeless = not await_topic if _is_unknown_topic(error) else not self._was_reached
                 if not error.retriable or hopeless or not deadline.pause():
                     raise
                 self.forget()
@@ -186,6 +188,7 @@ class Cluster:
         connection = self._connections.get(address)
         if connection is None or connection.closed:
             connection = self._connections[address] = Connection(*address, self._client_id, deadline)
+            self._was_reached = True
         return connection
 
 

@@ -30,7 +30,13 @@ def ask_leaders(
     pending = dict(questions)
     while pending:
         failure: ClientError | None = None
-        for node, of_node in _by_leader(cluster, pending, answers, deadline).items():
+        try:
+            nodes = _by_leader(cluster, pending, answers, deadline)
+        except ClientError as error:
+            if not error.retriable:
+                raise
+            failure, nodes = error, {}
+        for node, of_node in nodes.items():
             try:
                 answered = ask(node, of_node, deadline)
             except ClientError as error:
