@@ -148,8 +148,12 @@ def downgrade(shard: GroupShard, group: ConsumerGroup, rest: Mapping[str, Consum
         for alarm in sessions.MEMBER_ALARMS:
             sessions.stop(shard, alarm, group.group_id, member_id)
     assignments = {each.member_id: each.assignment for each in classic.members.values()}
+    value = classic.to_value(assignments, now_ms)
+    # A coordinator that takes over before the rebalance would find a stable group in which nobody has what the others
+    # left behind. With a generation that no member knows, all of them join again.
+    value.generation += 1
     decision.records += group_tombstones(group)
-    decision.records.append(group_metadata(group.group_id, classic.to_value(assignments, now_ms)))
+    decision.records.append(group_metadata(group.group_id, value))
     prepare(shard, classic, decision)
     shard.downgraded[group.group_id] = classic
 
