@@ -53,6 +53,8 @@ def encode_lines(lines: list[str]) -> bytes:
 
 def decode_lines(content: bytes, path: str) -> list[str]:
     """The lines of a checkpoint; raises CorruptLog when it is torn or of an unknown version."""
+    if not content:
+        return []  # Apache Kafka makes the file before it has anything to say.
     try:
         version, count, *lines = content.decode().split("\n")
         if int(version) != _CHECKPOINT_VERSION:

@@ -40,7 +40,9 @@ def test_offsets_are_kept_in_the_text_format_of_apache_kafka(tmp_path: Path) -> 
 
 def test_a_missing_checkpoint_says_nothing_and_a_broken_one_says_so(tmp_path: Path) -> None:
     assert read_offsets(RealFiles(), str(tmp_path), RECOVERY_POINT_FILE) == {}
-    for content in ("", "0\n1\n", "9\n0\n", "0\n1\ntides 0\n", "0\n1\ntides zero 1\n", "\0\0"):
+    (tmp_path / RECOVERY_POINT_FILE).write_text("")
+    assert read_offsets(RealFiles(), str(tmp_path), RECOVERY_POINT_FILE) == {}, "as Apache Kafka leaves it at first"
+    for content in ("0\n1\n", "9\n0\n", "0\n1\ntides 0\n", "0\n1\ntides zero 1\n", "\0\0"):
         (tmp_path / RECOVERY_POINT_FILE).write_text(content)
         with pytest.raises(CorruptLog):
             read_offsets(RealFiles(), str(tmp_path), RECOVERY_POINT_FILE)

@@ -70,7 +70,7 @@ def test_epochs_are_written_as_lines_of_epoch_and_start_offset(tmp_path: Path) -
     assert not known.dirty
 
 
-@pytest.mark.parametrize("content", ["", "0\n", "1\n0\n", "0\n2\n1 0\n", "0\n1\nx y\n", "\0\0\0\0"])
+@pytest.mark.parametrize("content", ["0\n", "1\n0\n", "0\n2\n1 0\n", "0\n1\nx y\n", "\0\0\0\0"])
 def test_a_torn_file_of_epochs_is_noticed(tmp_path: Path, content: str) -> None:
     (tmp_path / "leader-epoch-checkpoint").write_text(content)
 

@@ -106,7 +106,7 @@ def test_a_torn_end_is_cut_and_indexes_epochs_and_producers_are_made_again(log: 
         path.write_bytes(whole[:cut])
         for index in Path(log.directory).glob("*index"):
             index.write_bytes(b"\x7f" * 37)
-        Path(log.directory, "leader-epoch-checkpoint").write_bytes(b"")
+        Path(log.directory, "leader-epoch-checkpoint").write_bytes(b"0\n7\n")
         again = reopened(log, clean=False)
 
         kept = sum(start <= cut for start in starts) - 1
