@@ -102,7 +102,7 @@ def _entity(options: argparse.Namespace) -> Entity:
             "--bootstrap-server or --bootstrap-controller argument"
         )
     if len(given) > 1 or entity.type not in SERVED:
-        raise BadInput(f"Settings of {entity.type} are not served yet; those of topics and brokers are.")
+        raise BadInput(f"This command cannot show settings of {entity.type} yet; those of topics and brokers it can.")
     _check_name(entity, "alter" if options.alter else "describe")
     return entity
 

@@ -101,7 +101,7 @@ def _checked(parser: KafkaParser, options: argparse.Namespace) -> dict[str, str]
     file = options.command_config or getattr(options, "consumer.config")
     settings = properties_of(options.command_property or options.consumer_property, file)
     if options.group or "group.id" in settings:
-        raise BadInput("Consumer groups are not served yet: leave the group out to read every partition.")
+        raise BadInput("This command cannot join a group yet: leave the group out to read every partition.")
     reset = settings.get("auto.offset.reset", "latest" if not options.from_beginning else "earliest")
     if options.from_beginning and reset != "earliest":
         raise BadInput(
