@@ -6,6 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/.stamps
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -42,8 +43,8 @@ clients: setup kafka debian  ## the tests with real clients against our broker
 clients-apache: setup kafka debian  ## the same tests against a real Apache Kafka: are the tests themselves right?
 	TIDELOG_TEST_SERVER=apache $(BIN)/pytest tests/clients $(PYTEST_ARGS)
 
-bench: setup kafka  ## ours beside Apache Kafka, same generators, same run; writes docs/benchmarks.md (about 20 minutes)
-	$(BIN)/python -m bench
+bench: setup kafka $(STAMPS)/bench  ## ours beside Apache Kafka in one run; writes docs/benchmarks.md (BENCH_ARGS=--quick: 4 minutes)
+	$(BIN)/python -m bench $(BENCH_ARGS)
 
 docs: setup  ## write docs/requirements.md from the tests' markers
 	$(BIN)/python scripts/requirements_doc.py
@@ -59,7 +60,7 @@ debian:
 lock: setup  ## pin the newest versions of all dependencies again
 	$(BIN)/python -m venv $(VENV)/lock
 	$(VENV)/lock/bin/pip --disable-pip-version-check --quiet install pip-tools
-	for name in build runtime dev; do \
+	for name in build runtime dev bench; do \
 	    $(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
 	        --no-emit-trusted-host --strip-extras --allow-unsafe --output-file=requirements/$$name.txt requirements/$$name.in; \
 	done
@@ -82,4 +83,9 @@ $(STAMPS)/runtime: requirements/build.txt requirements/runtime.txt pyproject.tom
 $(STAMPS)/dev: requirements/dev.txt $(STAMPS)/runtime
 	@echo "Installing what development needs into $(VENV)"
 	@$(PIP) install --require-hashes --requirement requirements/dev.txt
+	@touch $@
+
+$(STAMPS)/bench: requirements/bench.txt $(STAMPS)/dev
+	@echo "Installing what the benchmark needs into $(VENV)"
+	@$(PIP) install --require-hashes --requirement requirements/bench.txt
 	@touch $@

@@ -1,4 +1,4 @@
-"""The benchmark: ours beside Apache Kafka, the same generators, the same machine, one run. `python -m bench` runs it."""
+"""The benchmark: ours beside Apache Kafka, the same generators, one run. `python -m bench` runs it."""
 
 from __future__ import annotations
 

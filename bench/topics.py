@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 from uuid import UUID
 
 import msgspec
+
 from harness.raw_client import RawClient, create_topic
 from harness.server import HOST
-
 from tidelog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from tidelog.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -35,10 +35,12 @@ class Topic(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def topic_on(port: int, name: str, partitions: int = 1, **settings: str) -> Iterator[Topic]:
+def topic_on(port: int, name: str, partitions: int = 1, settings: Mapping[str, str] | None = None) -> Iterator[Topic]:
     """A topic whose partitions all have a leader; gone afterwards."""
     with RawClient(f"{HOST}:{port}", ADMIN_SECONDS_MAX) as client:
-        topic = Topic(name, create_topic(client, name, partitions, **{**DELETED_AT_ONCE, **settings}), partitions)
+        topic = Topic(
+            name, create_topic(client, name, partitions, **{**DELETED_AT_ONCE, **(settings or {})}), partitions
+        )
         deadline = time.monotonic() + READY_SECONDS_MAX
         while end_offsets(client, topic) is None:
             if time.monotonic() > deadline:

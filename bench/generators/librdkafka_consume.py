@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 from confluent_kafka import Consumer, TopicPartition
-from harness.server import HOST
 
 from bench.generators import Measured, load_from_arguments, print_result
 from bench.generators.window import Window
 from bench.topics import Topic, records_in
+from harness.server import HOST
 
 RECORDS_AT_ONCE = 10_000
 PATIENCE_SECONDS = 10.0
@@ -57,8 +57,8 @@ def run(load: Load) -> Received:
         if not messages:
             raise TimeoutError(f"{received} of {expected} records arrived")
         for message in messages:
-            if message.error():
-                raise RuntimeError(message.error().str())
+            if (error := message.error()) is not None:
+                raise RuntimeError(error.str())
             size += len(message)
         received += len(messages)
     measured = window.close()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 from confluent_kafka import Producer
-from harness.server import HOST
 
 from bench.generators import Measured, load_from_arguments, print_result
 from bench.generators.window import Window
 from bench.topics import Topic, records_in
+from harness.server import HOST
 
 RECORDS_AT_ONCE = 5_000
 QUEUED_RECORDS_MAX = 200_000

@@ -11,13 +11,13 @@ import statistics
 import time
 
 import msgspec
-from harness.server import HOST
 
 from bench.generators import Measured, load_from_arguments, print_result
 from bench.generators.pipelined_produce import VERSION, answer_size, produce_request
 from bench.generators.pipelined_produce import Load as ProduceLoad
 from bench.generators.window import Window
 from bench.topics import Topic, records_in
+from harness.server import HOST
 from tidelog.wire.frames import encode_request
 
 TIMEOUT_SECONDS = 30.0

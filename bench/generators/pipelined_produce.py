@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable
 
 import msgspec
-from harness.raw_client import RawClient
-from harness.server import HOST
 
 from bench.generators import Measured, load_from_arguments, print_result
 from bench.generators.lanes import AnswersOfSize, Lane, Lanes
 from bench.generators.window import Window
 from bench.topics import Topic, records_in
+from harness.raw_client import RawClient
+from harness.server import HOST
 from tidelog.wire.frames import encode_request
 from tidelog.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tidelog.wire.records import Record, build_batch

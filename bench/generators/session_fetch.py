@@ -9,8 +9,6 @@ from collections.abc import Callable
 from struct import Struct
 
 import msgspec
-from harness.raw_client import RawClient
-from harness.server import HOST
 
 from bench.generators import Measured, load_from_arguments, print_result
 from bench.generators.lanes import AnswersByFrame, Lane, Lanes
@@ -18,6 +16,8 @@ from bench.generators.pipelined_produce import Load as ProduceLoad
 from bench.generators.pipelined_produce import produce_request
 from bench.generators.window import Window
 from bench.topics import Topic, end_offsets
+from harness.raw_client import RawClient
+from harness.server import HOST
 from tidelog.wire.frames import encode_request
 from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from tidelog.wire.messages.produce import ProduceResponse

@@ -1,0 +1,83 @@
+"""What is measured, and what is made of it: metrics with their targets, samples of several rounds, medians, ratios."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from bench.servers import OURS, THEIRS
+
+# Metric name -> server name -> one value for each round.
+Samples: TypeAlias = dict[str, dict[str, list[float]]]
+
+
+class Better(Enum):
+    """Which way is good."""
+
+    HIGHER = "≥"
+    LOWER = "≤"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One figure of a scenario. The target bounds ours divided by theirs."""
+
+    name: str
+    label: str
+    unit: str
+    better: Better
+    target: float | None = None
+
+    def is_met(self, ratio: float) -> bool:
+        assert self.target is not None
+        return ratio >= self.target if self.better is Better.HIGHER else ratio <= self.target
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One cost at several sizes. To reach: no size costs more than `flat_within` times the first."""
+
+    name: str
+    label: str
+    unit: str
+    along: str
+    sizes: tuple[int, ...]
+    flat_within: float
+
+    def point(self, size: int) -> str:
+        """The name under which samples at this size are kept."""
+        return f"{self.name}.{size}"
+
+
+def median(samples: Samples, metric: str, server: str) -> float | None:
+    values = samples.get(metric, {}).get(server)
+    return statistics.median(values) if values else None
+
+
+def ratio(samples: Samples, metric: str) -> float | None:
+    """Ours divided by theirs, of the medians; None until both are there."""
+    ours = median(samples, metric, OURS)
+    theirs = median(samples, metric, THEIRS)
+    return ours / theirs if ours is not None and theirs else None
+
+
+def curve_medians(samples: Samples, curve: Curve, server: str) -> dict[int, float]:
+    found = {size: median(samples, curve.point(size), server) for size in curve.sizes}
+    return {size: value for size, value in found.items() if value is not None}
+
+
+def growth(values: dict[int, float]) -> float | None:
+    """How much more than the first size the most expensive one costs."""
+    if len(values) < 2:
+        return None
+    first, *rest = values.values()
+    return max(rest) / first
+
+
+def spread(values: Sequence[float]) -> float:
+    """Largest difference from the median, as a part of it."""
+    middle = statistics.median(values)
+    return max(abs(value - middle) for value in values) / middle if middle else 0.0

@@ -1,0 +1,50 @@
+"""How long things are measured: the full run, for figures; the quick one, for a look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    rounds: int
+    # A JVM is slow until it has compiled what it does most: both get this much load before anything is measured.
+    warm_up_seconds: float
+    pipelined_seconds: float
+    curve_seconds: float
+    latency_seconds: float
+    synced_seconds: float
+    java_records: int
+    librdkafka_megabytes: int
+    librdkafka_small_megabytes: int
+    curve_ends_only: bool
+    profile_seconds: float
+
+
+FULL: Final = Plan(
+    rounds=3,
+    warm_up_seconds=12.0,
+    pipelined_seconds=5.0,
+    curve_seconds=1.5,
+    latency_seconds=6.0,
+    synced_seconds=4.0,
+    java_records=1_500_000,
+    librdkafka_megabytes=1500,
+    librdkafka_small_megabytes=300,
+    curve_ends_only=False,
+    profile_seconds=8.0,
+)
+QUICK: Final = Plan(
+    rounds=1,
+    warm_up_seconds=6.0,
+    pipelined_seconds=3.0,
+    curve_seconds=1.0,
+    latency_seconds=3.0,
+    synced_seconds=2.0,
+    java_records=500_000,
+    librdkafka_megabytes=500,
+    librdkafka_small_megabytes=100,
+    curve_ends_only=True,
+    profile_seconds=3.0,
+)

@@ -1,0 +1,117 @@
+"""What a run says, row by row: medians, ratio, target, verdict. The terminal and the document print the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.measure import Better, Curve, Metric, Samples, curve_medians, growth, median, ratio
+from bench.scenarios import Scenario
+from bench.servers import OURS, THEIRS, TITLES
+
+MET = "✓"
+MISSED = "✗"
+NO_FIGURE = "—"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    label: str
+    ours: str
+    theirs: str
+    ratio: str
+    target: str
+    # None: there is no target, or not both figures.
+    met: bool | None
+
+    @property
+    def verdict(self) -> str:
+        return "" if self.met is None else MET if self.met else MISSED
+
+
+def rows(scenario: Scenario, samples: Samples) -> Iterator[Row]:
+    for metric in scenario.metrics:
+        if metric.name in samples:
+            yield _metric_row(metric, samples)
+    for curve in scenario.curves:
+        yield from _curve_rows(curve, samples)
+
+
+def _metric_row(metric: Metric, samples: Samples) -> Row:
+    quotient = ratio(samples, metric.name)
+    met = metric.is_met(quotient) if quotient is not None and metric.target is not None else None
+    return Row(
+        label=metric.label,
+        ours=figure(median(samples, metric.name, OURS), metric.unit),
+        theirs=figure(median(samples, metric.name, THEIRS), metric.unit),
+        ratio=_times(quotient),
+        target=_target(metric.better, metric.target),
+        met=met,
+    )
+
+
+def _curve_rows(curve: Curve, samples: Samples) -> Iterator[Row]:
+    ours = curve_medians(samples, curve, OURS)
+    theirs = curve_medians(samples, curve, THEIRS)
+    for size in curve.sizes:
+        if size in ours or size in theirs:
+            quotient = ours[size] / theirs[size] if size in ours and size in theirs else None
+            yield Row(
+                label=f"{curve.label}: {size:,} {curve.along if size > 1 else curve.along.removesuffix('s')}",
+                ours=figure(ours.get(size), "µs"),
+                theirs=figure(theirs.get(size), "µs"),
+                ratio=_times(quotient),
+                target="",
+                met=None,
+            )
+    if ours:
+        own = growth(ours)
+        yield Row(
+            label=f"… the most expensive against 1 {curve.along.removesuffix('s')}",
+            ours=_times(own),
+            theirs=_times(growth(theirs)),
+            ratio="",
+            target=f"ours ≤ {curve.flat_within:.1f}×",
+            met=own <= curve.flat_within if own is not None else None,
+        )
+
+
+def figure(value: float | None, unit: str) -> str:
+    if value is None:
+        return NO_FIGURE
+    text = f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    return f"{text}{unit}" if unit.startswith("/") else f"{text} {unit}"
+
+
+def _times(value: float | None) -> str:
+    if value is None:
+        return NO_FIGURE
+    return f"{value:.1f}×" if value >= 10 else f"{value:.2f}×"
+
+
+def _target(better: Better, target: float | None) -> str:
+    if target is None:
+        return ""
+    bound = f"{target:g}×" if target >= 1 else f"1/{1 / target:.0f}"
+    return f"{better.value} {bound}"
+
+
+def print_table(console: Console, scenarios: Sequence[Scenario], samples: Samples) -> None:
+    table = Table(title="Medians, ours beside Apache Kafka", title_style="bold", header_style="bold", show_lines=False)
+    table.add_column("")
+    table.add_column(TITLES[OURS], justify="right", style="cyan", no_wrap=True)
+    table.add_column(TITLES[THEIRS], justify="right", no_wrap=True)
+    table.add_column("ratio", justify="right", style="bold", no_wrap=True)
+    table.add_column("to reach", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for scenario in scenarios:
+        table.add_section()
+        table.add_row(f"[bold]{scenario.name}[/bold] [dim]{scenario.title}[/dim]")
+        for row in rows(scenario, samples):
+            colour = {None: "dim", True: "green", False: "red"}[row.met]
+            verdict = f"[{colour}]{row.verdict}[/{colour}]"
+            table.add_row(f"  {row.label}", row.ours, row.theirs, row.ratio, row.target, verdict)
+    console.print(table)

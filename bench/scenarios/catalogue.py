@@ -1,0 +1,26 @@
+"""All scenarios, in the order in which they run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bench.scenarios import Scenario
+from bench.scenarios.footprint import FOOTPRINT
+from bench.scenarios.java import JAVA_PRODUCE
+from bench.scenarios.latency import LATENCY
+from bench.scenarios.librdkafka import LIBRDKAFKA, LIBRDKAFKA_SMALL
+from bench.scenarios.pipelined import LARGE_PRODUCE, SMALL_PRODUCE, SYNCED_PRODUCE
+from bench.scenarios.scaling import SCALING
+
+SCENARIOS: Final[tuple[Scenario, ...]] = (
+    SMALL_PRODUCE,
+    JAVA_PRODUCE,
+    LARGE_PRODUCE,
+    LIBRDKAFKA,
+    LIBRDKAFKA_SMALL,
+    LATENCY,
+    SYNCED_PRODUCE,
+    SCALING,
+    # Last: the memory is that after all the load.
+    FOOTPRINT,
+)
