@@ -20,8 +20,8 @@ from tidelog.wire.messages.delete_groups import DeletableGroupResult
 from tidelog.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from tidelog.wire.messages.list_groups import ListedGroup
 
-CLASSIC_TYPE: Final = "Classic"
-CONSUMER_TYPE: Final = "Consumer"
+CLASSIC_TYPE: Final = "classic"
+CONSUMER_TYPE: Final = "consumer"
 # From this version on an unknown group is an error; before, it is dead.
 NOT_FOUND_VERSION: Final = 6
 

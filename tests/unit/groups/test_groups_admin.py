@@ -34,8 +34,8 @@ def test_groups_are_listed_with_state_and_type() -> None:
     listed = desk.read(list_groups)
 
     assert {(each.group_id, each.protocol_type, each.group_state, each.group_type) for each in listed} == {
-        (GROUP, "consumer", "Stable", "Classic"),
-        ("coming", "", "Empty", "Classic"),
+        (GROUP, "consumer", "Stable", "classic"),
+        ("coming", "", "Empty", "classic"),
     }
 
 

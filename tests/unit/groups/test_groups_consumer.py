@@ -518,7 +518,7 @@ def test_a_consumer_group_is_listed_described_and_deleted_when_empty() -> None:
     first, second = pair(desk)
 
     (listed,) = desk.read(list_groups)
-    assert (listed.group_type, listed.group_state, listed.protocol_type) == ("Consumer", "Stable", "consumer")
+    assert (listed.group_type, listed.group_state, listed.protocol_type) == ("consumer", "Stable", "consumer")
     described = desk.read(lambda shard: describe_consumer_group(shard, GROUP))
     assert (described.group_state, described.group_epoch, described.assignment_epoch) == ("Stable", 2, 2)
     member = next(each for each in described.members if each.member_id == "first")

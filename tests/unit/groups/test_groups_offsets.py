@@ -304,7 +304,9 @@ def test_offsets_of_topics_that_nobody_reads_can_be_deleted() -> None:
 
     assert delete(desk, "orders") == (0, [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC])
     assert delete(desk, "prices") == (0, [0])
-    assert delete(desk, "never") == (0, [0])
+    assert delete(desk, "orders", 3) == (0, [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC])
+    assert delete(desk, "prices", 1) == (0, [0])
+    assert delete(desk, "never") == delete(desk, "prices", 2) == (0, [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
 
     assert fetch_all(desk) == {"orders": {0: 1}}
     desk.reload()

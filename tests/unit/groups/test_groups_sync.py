@@ -122,6 +122,15 @@ def test_before_version_5_no_protocol_is_named_and_none_is_checked() -> None:
     assert desk.answers[number].assignment == b"all"
 
 
+def test_from_version_5_on_a_protocol_must_be_named() -> None:
+    desk = GroupDesk()
+    leader, _, generation = two_joined(desk)
+
+    unnamed = desk.sync(leader, generation, protocol_name=None)
+
+    assert desk.answers[unnamed].error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
 def test_unknown_groups_and_members_are_refused() -> None:
     desk = GroupDesk()
     desk.stable_group()

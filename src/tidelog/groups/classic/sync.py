@@ -5,6 +5,8 @@ The assignment is written before anyone hears of it, so that a coordinator that 
 
 from __future__ import annotations
 
+from typing import Final
+
 from tidelog.groups.calls import Caller, Decision, Outcome, answer
 from tidelog.groups.classic.answers import sync_answer, sync_error
 from tidelog.groups.classic.group import ClassicGroup
@@ -15,11 +17,22 @@ from tidelog.groups.shard import GroupShard
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.sync_group import SyncGroupRequest
 
+# From this version on a member must say which protocol it believes was chosen (KIP-559).
+PROTOCOL_VERSION: Final = 5
+
+
+def check_sync(request: SyncGroupRequest, version: int) -> ErrorCode:
+    """What is wrong with a request whatever the group."""
+    if version >= PROTOCOL_VERSION and (request.protocol_type is None or request.protocol_name is None):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
+
 
 def sync_group(shard: GroupShard, request: SyncGroupRequest, caller: Caller, now_ms: int) -> Outcome:
     """Ask for one's assignment, and as the leader bring everyone's."""
-    if not request.group_id:
-        return answer(caller, sync_error(ErrorCode.INVALID_GROUP_ID))
+    error = check_sync(request, caller.version)
+    if error is not ErrorCode.NONE:
+        return answer(caller, sync_error(error))
     group = shard.groups.get(request.group_id)
     if group is None:
         return answer(caller, sync_error(ErrorCode.UNKNOWN_MEMBER_ID))

@@ -12,6 +12,7 @@ from tidelog.groups.classic.group import UNKNOWN_MEMBER
 from tidelog.groups.classic.join import MEMBER_ID_REQUIRED_VERSION, check_join, protocols_of, rebalance_timeout_of
 from tidelog.groups.classic.leave import leave_answer, leaving
 from tidelog.groups.classic.subscriptions import CONSUMER, Protocols
+from tidelog.groups.classic.sync import check_sync
 from tidelog.groups.consumer.embedded import Malformed, partitions_of, subscription_of, version_of, write_assignment
 from tidelog.groups.consumer.group import ConsumerGroup
 from tidelog.groups.consumer.leave import fence, known_member
@@ -101,6 +102,9 @@ def _member(
 
 def sync(shard: GroupShard, group: ConsumerGroup, request: SyncGroupRequest, caller: Caller, now_ms: int) -> Outcome:
     """Hear one's assignment."""
+    refused = check_sync(request, caller.version)
+    if refused is not ErrorCode.NONE:
+        return answer(caller, sync_error(refused))
     try:
         member, classic = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
         name, metadata = classic.protocols[0]

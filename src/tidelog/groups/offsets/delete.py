@@ -44,10 +44,14 @@ def _check(group_id: str, group: Group | None) -> ErrorCode:
 def _delete(
     shard: GroupShard, group: Group, topic: OffsetDeleteRequestTopic, records: list[Record]
 ) -> OffsetDeleteResponseTopic:
-    error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed(group, topic.name) else ErrorCode.NONE
+    subscribed = is_subscribed(group, topic.name)
     partitions = []
     for partition in topic.partitions:
         index = partition.partition_index
+        if shard.image.partition(topic.name, index) is None:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
         partitions.append(OffsetDeleteResponsePartition(index, error))
         known = shard.offsets.get(group.group_id, topic.name, index) is not None
         if error is ErrorCode.NONE and (known or shard.offsets.is_pending(group.group_id, topic.name, index)):
