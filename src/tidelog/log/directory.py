@@ -162,7 +162,7 @@ class LogDirectory:
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
         """Write down how far each partition is flushed, replicated and where it starts. Raises OSError."""
         logs = dict(self.logs)  # This may run in a thread.
-        recovery_points = {partition: log.checkpointed_recovery_point for partition, log in logs.items()}
+        recovery_points = {partition: log.checkpoint_recovery_point for partition, log in logs.items()}
         write_offsets(self.files, self.path, RECOVERY_POINT_FILE, recovery_points)
         starts = {
             partition: log.start_offset

@@ -7,18 +7,19 @@ file and never copies. Only `flush` may run in another thread. Opening an existi
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import Final, NamedTuple
 
 from tidelog.env.clock import Clock
 from tidelog.log import retention, time_lookup
 from tidelog.log.checkpoints import write_topic_id
 from tidelog.log.config import LogConfig
+from tidelog.log.durability import Durability
 from tidelog.log.epochs import EpochEnd, LeaderEpochs
 from tidelog.log.errors import LogFailed, LogFlushFailed, LogWriteFailed, OffsetOutOfRange
 from tidelog.log.file_slice import FileSlice
 from tidelog.log.markers import read_marker
 from tidelog.log.open_files import OpenFiles
+from tidelog.log.producer_replay import load_producers
 from tidelog.log.producer_snapshots import ProducerSnapshots
 from tidelog.log.producers import Producers
 from tidelog.log.segment import Segment
@@ -57,29 +58,23 @@ class PartitionLog:
 
     __slots__ = (
         "_active",
+        "_durability",
         "_epochs_before",
         "_failure",
-        "_flush_lock",
-        "_new_names",
         "_next_offset",
         "_roll_timestamp",
         "_segments",
         "_staged_aborted",
         "_staged_count",
-        "_synced_base",
-        "_truncations",
         "clock",
         "config",
         "deleted",
         "directory",
         "end_offset",
         "epochs",
-        "flushed_ms",
-        "folder_is_new",
         "open_files",
         "partition",
         "producers",
-        "recovery_point",
         "snapshots",
         "start_offset",
         "topic_id",
@@ -103,16 +98,13 @@ class PartitionLog:
         self._active = self._segments.active
         self.start_offset = state.start_offset
         self.end_offset = self._next_offset = state.end_offset
-        # Batches below it are on the disk for certain; of segments that start before the other, the indexes are too.
-        self.recovery_point = state.recovery_point
-        self._synced_base = self._segments[self._segments.numbers_from(state.recovery_point).start].base_offset
+        files = open_files.files
+        self._durability = Durability(self._segments, state.recovery_point, files, directory, clock.now_ms())
         self.epochs = state.epochs
         self.producers = state.producers
         self.snapshots = state.snapshots
         self.topic_id = state.topic_id
-        self.flushed_ms = clock.now_ms()
-        # Whether its folder was made and is not synced in its directory; whether it was renamed, to be removed.
-        self.folder_is_new = False
+        # Whether its folder was renamed, to be removed.
         self.deleted = False
         self._staged_count = 0
         self._staged_aborted: list[AbortedTransaction] = []
@@ -120,9 +112,6 @@ class PartitionLog:
         # A batch with a later timestamp may start a new segment.
         self._roll_timestamp = _ASK_EVERY_TIME
         self._failure: LogFailed | None = None
-        self._new_names = True  # Files were created or renamed and the directory is not synced since.
-        self._truncations = 0
-        self._flush_lock = Lock()
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.directory!r}, {self.start_offset}..{self.end_offset})"
@@ -298,7 +287,7 @@ class PartitionLog:
 
     def _add_segment(self, base: Offset) -> Segment:
         self._active = self._segments.add(base, self.config)
-        self._new_names = True
+        self._durability.has_new_names = True
         self._roll_timestamp = _ASK_EVERY_TIME
         return self._active
 
@@ -377,25 +366,26 @@ class PartitionLog:
     # --- making durable -----------------------------------------------------------------------------------------------
 
     @property
-    def unflushed_records(self) -> int:
-        return self.end_offset - self.recovery_point
+    def recovery_point(self) -> Offset:
+        """Batches below it are on the disk for certain."""
+        return self._durability.recovery_point
 
     @property
-    def checkpointed_recovery_point(self) -> Offset:
-        """What a checkpoint may say: a start after a crash trusts segments that end there or before, indexes included.
+    def checkpoint_recovery_point(self) -> Offset:
+        """What a checkpoint may say of it, so that a start after a crash checks all that may be torn."""
+        return self._durability.checkpoint_offset(self.end_offset)
 
-        So it lies within the first segment whose indexes are not synced, and never at its end.
-        """
-        next_base = self._segments.base_after(self._synced_base)
-        end = self.end_offset if next_base is None else next_base
-        return min(self.recovery_point, Offset(max(end - 1, self._synced_base)))
+    @property
+    def unflushed_records(self) -> int:
+        return self.end_offset - self._durability.recovery_point
 
     def flush_is_due(self, now_ms: int) -> bool:
         """Whether flush.messages, flush.ms or a sealed segment asks for a flush."""
-        unflushed = self.end_offset - self.recovery_point
-        if unflushed and (unflushed >= self.config.flush_messages or now_ms - self.flushed_ms >= self.config.flush_ms):
+        unflushed = self.unflushed_records
+        waited_ms = now_ms - self._durability.flushed_ms
+        if unflushed and (unflushed >= self.config.flush_messages or waited_ms >= self.config.flush_ms):
             return True
-        return self._synced_base < self._active.base_offset
+        return self._durability.is_segment_waiting()
 
     def flush(self) -> Offset:
         """Return when everything written so far is on the disk, with that end offset. Safe in a thread beside appends.
@@ -404,43 +394,22 @@ class PartitionLog:
         deleted meanwhile needs no sync.
         """
         self._raise_if_failed()
-        truncations = self._truncations
         end = self.end_offset
-        segments = self._segments.copy()
-        names, self._new_names = self._new_names, False
         try:
-            for segment, following in zip(segments, [*segments[1:], None], strict=True):
-                if segment.base_offset >= self._synced_base:
-                    self._sync_segment(segment, following)
-            if names:
-                self.open_files.files.sync_directory(self.directory)
-            if self.folder_is_new:
-                self.open_files.files.sync_directory(self.directory.rpartition("/")[0])
-                self.folder_is_new = False
-            if self.epochs.dirty:
-                self.epochs.write(self.open_files.files, self.directory)
+            self._durability.sync(end, self.epochs, self.snapshots, self.clock.now_ms())
         except OSError as error:
-            if self.deleted:
-                return end
-            self._failure = failure = LogFlushFailed(f"cannot sync {self.partition}", error)
-            raise failure from error
-        with self._flush_lock:
-            if truncations == self._truncations:
-                self.recovery_point = max(self.recovery_point, end)
-                self._synced_base = max(self._synced_base, segments[-1].base_offset)
-                self.flushed_ms = self.clock.now_ms()
+            if not self.deleted:
+                self._failure = failure = LogFlushFailed(f"cannot sync {self.partition}", error)
+                raise failure from error
         return end
 
-    def _sync_segment(self, segment: Segment, following: Segment | None) -> None:
-        try:
-            if following is None:
-                segment.sync_batches()
-            else:
-                segment.sync()
-                self.snapshots.sync(following.base_offset)
-        except FileNotFoundError:
-            if not segment.deleted:
-                raise
+    def lower_recovery_point(self, offset: Offset) -> None:
+        """Say that what is at `offset` and after it may not be on the disk: before a truncation."""
+        self._durability.lower(offset)
+
+    def folder_was_made(self) -> None:
+        """The folder is new: its name is to be synced with the first flush."""
+        self._durability.folder_is_new = True
 
     def close(self) -> None:
         """Write down all that a later start wants to find, durably. Raises LogFailed; then the stop was not clean."""
@@ -450,7 +419,7 @@ class PartitionLog:
             self._active.note_largest_timestamp()
             self._active.write_indexes()
             self.snapshots.take(self.end_offset, self.producers)
-            self._new_names = True
+            self._durability.has_new_names = True
             self.flush()
             self._active.sync()
             self.snapshots.sync(self.end_offset)
@@ -508,7 +477,7 @@ class PartitionLog:
         self._begin_truncation(offset)
         try:
             self._active = self._segments.start_again(offset, self.config, self.config.file_delete_delay_ms)
-            self._synced_base = offset
+            self._durability.restart_at(offset)
             self.open_files.files.sync_directory(self.directory)
             self.start_offset = self.end_offset = self._next_offset = offset
             self.epochs.clear()
@@ -519,24 +488,14 @@ class PartitionLog:
             self._failure = LogFailed(f"cannot truncate {self.partition}", error)
             raise self._failure from error
 
-    def lower_recovery_point(self, offset: Offset) -> None:
-        """Say that what is at `offset` and after it may not be on the disk; a flush under way does not change that."""
-        with self._flush_lock:
-            self._truncations += 1
-            self.recovery_point = min(self.recovery_point, offset)
-            segment = self._segments[self._segments.numbers_from(offset).start]
-            self._synced_base = min(self._synced_base, segment.base_offset)
-
     def _begin_truncation(self, offset: Offset) -> None:
         self.write_staged()
         self._raise_if_failed()
         self.lower_recovery_point(offset)
-        self._new_names = True
+        self._durability.has_new_names = True
         self._roll_timestamp = _ASK_EVERY_TIME
 
     def _reload_producers(self) -> None:
-        from tidelog.log.recovery import load_producers
-
         self.snapshots.remove_after(self.end_offset)
         self.producers = load_producers(self._segments.copy(), self.snapshots, self.end_offset)
 
@@ -571,7 +530,7 @@ class PartitionLog:
             self.start_offset = max(self.start_offset, self._segments[0].base_offset)
         # Epochs go with segments, not with the start offset: a crash may lose that, and then they are needed again.
         self.epochs.truncate_from_start(self._segments[0].base_offset)
-        self._new_names = True
+        self._durability.has_new_names = True
 
     def reap(self, now_ms: int) -> int:
         """Remove files that were renamed long enough ago; returns how many. Raises OSError."""
@@ -597,5 +556,5 @@ class PartitionLog:
             write_topic_id(self.open_files.files, self.directory, topic_id, sync=False)
         except OSError as error:
             raise LogFailed(f"cannot note the topic id of {self.partition}", error) from error
-        self._new_names = True
+        self._durability.has_new_names = True
         self.topic_id = topic_id

@@ -52,6 +52,10 @@ class Segments:
         """Numbers of the segments that may hold `offset` or what comes after it."""
         return range(max(bisect_right(self._bases, offset) - 1, 0), len(self._segments))
 
+    def holding(self, offset: int) -> Segment:
+        """The segment that holds `offset`, or would."""
+        return self._segments[max(bisect_right(self._bases, offset) - 1, 0)]
+
     def base_after(self, offset: int) -> Offset | None:
         """The base offset of the first segment that starts after `offset`."""
         number = bisect_right(self._bases, offset)
