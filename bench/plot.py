@@ -11,7 +11,8 @@ from bench.servers import OURS, THEIRS, TITLES
 
 COLOURS: Final = {OURS: "#0f766e", THEIRS: "#9a3412"}
 TITLES_OF_CURVES: Final = {
-    "scaling.partitions": "small produce, by partitions",
+    "scaling.partitions": "small produce to one of so many",
+    "scaling.spread": "small produce, spread over all",
     "scaling.connections": "small produce",
     "scaling.session": "fetch in a session over all",
 }
@@ -25,7 +26,7 @@ def plot_curves(samples: Samples, path: Path) -> None:
     matplotlib.rcParams.update({"svg.hashsalt": "tidelog", "svg.fonttype": "none", "font.size": 9})
     from matplotlib import pyplot
 
-    figure, panels = pyplot.subplots(1, len(SCALING.curves), figsize=(11, 3.6), layout="constrained")
+    figure, panels = pyplot.subplots(1, len(SCALING.curves), figsize=(13, 3.4), layout="constrained")
     for curve, panel in zip(SCALING.curves, panels, strict=True):
         for server in (OURS, THEIRS):
             values = curve_medians(samples, curve, server)

@@ -71,7 +71,7 @@ def _profile(folder: Path, scenario: PipelinedProduce, seconds: float) -> Profil
     server.launch = replace(server.launch, command=["env", f"PYTHONPATH={PROJECT}", *command])
     server.start()
     try:
-        with topic_on(server.port, scenario.name) as topic, ThreadPoolExecutor(1) as pool:
+        with topic_on(server, scenario.name) as topic, ThreadPoolExecutor(1) as pool:
             load = Load(
                 server.port,
                 server.pid,

@@ -56,27 +56,24 @@ def _metric_row(metric: Metric, samples: Samples) -> Row:
 def _curve_rows(curve: Curve, samples: Samples) -> Iterator[Row]:
     ours = curve_medians(samples, curve, OURS)
     theirs = curve_medians(samples, curve, THEIRS)
+    if not ours and not theirs:
+        return
+    one = curve.along.removesuffix("s")
+    yield Row(f"{curve.label}:", "", "", "", "", None)
     for size in curve.sizes:
         if size in ours or size in theirs:
             quotient = ours[size] / theirs[size] if size in ours and size in theirs else None
-            yield Row(
-                label=f"{curve.label}: {size:,} {curve.along if size > 1 else curve.along.removesuffix('s')}",
-                ours=figure(ours.get(size), "µs"),
-                theirs=figure(theirs.get(size), "µs"),
-                ratio=_times(quotient),
-                target="",
-                met=None,
-            )
-    if ours:
-        own = growth(ours)
-        yield Row(
-            label=f"… the most expensive against 1 {curve.along.removesuffix('s')}",
-            ours=_times(own),
-            theirs=_times(growth(theirs)),
-            ratio="",
-            target=f"ours ≤ {curve.flat_within:.1f}×",
-            met=own <= curve.flat_within if own is not None else None,
-        )
+            label = f"· {size:,} {curve.along if size > 1 else one}"
+            yield Row(label, figure(ours.get(size), "µs"), figure(theirs.get(size), "µs"), _times(quotient), "", None)
+    own = growth(ours)
+    yield Row(
+        label=f"· the most expensive against 1 {one}",
+        ours=_times(own),
+        theirs=_times(growth(theirs)),
+        ratio="",
+        target=f"ours ≤ {curve.flat_within:.1f}×",
+        met=own <= curve.flat_within if own is not None else None,
+    )
 
 
 def figure(value: float | None, unit: str) -> str:

@@ -81,7 +81,7 @@ class Runner:
 
     def _warm_up(self, server: Contender) -> None:
         fetching = self._plan.warm_up_seconds * WARM_UP_FETCH_PART
-        with topic_on(server.port, "warm-up") as topic:
+        with topic_on(server, "warm-up") as topic:
             produce = Load(server.port, server.pid, topic, 6, 20, self._plan.warm_up_seconds - fetching)
             run_generator("pipelined_produce", produce, Produced)
             fetch = session_fetch.Load(server.port, server.pid, topic, 6, 5, fetching)

@@ -35,6 +35,7 @@ class Load(msgspec.Struct, frozen=True):
     record_bytes: int = 100
     records_in_batch: int = 1
     acks: int = 1
+    partitions_used: int = 1
 
 
 class Produced(Measured, frozen=True):
@@ -62,7 +63,7 @@ def run(load: Load) -> Produced:
     answer_bytes = answer_size(load)
     frames = [
         encode_request(produce_request(load, partition), VERSION, 1, "bench")
-        for partition in range(load.topic.partitions)
+        for partition in range(load.partitions_used)
     ]
     lanes = Lanes(
         [

@@ -47,7 +47,7 @@ class JavaProduce:
             heap=CLIENT_HEAP,
             quick=False,
         )
-        with topic_on(server.port, self.name) as topic:
+        with topic_on(server, self.name) as topic:
             before = cpu_time(server.pid)
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX)
             cpu = cpu_time(server.pid).since(before)

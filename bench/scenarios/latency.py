@@ -31,7 +31,7 @@ class Latency:
         figures: dict[str, float] = {}
         for label, key, acks in ACKS:
             note(label)
-            with topic_on(server.port, f"{self.name}-{key}") as topic:
+            with topic_on(server, f"{self.name}-{key}") as topic:
                 load = Load(server.port, server.pid, topic, acks, REQUESTS_PER_SECOND, plan.latency_seconds)
                 taken = run_generator("paced_produce", load, Latencies)
             figures[f"latency.{key}.p50"] = taken.p50_ms

@@ -37,7 +37,7 @@ class Librdkafka:
 
     def run(self, server: Contender, plan: Plan, note: Note) -> Mapping[str, float]:
         records = self.megabytes(plan) * 1_000_000 // self.record_bytes
-        with topic_on(server.port, self.name) as topic:
+        with topic_on(server, self.name) as topic:
             note("produce")
             produce = librdkafka_produce.Load(server.port, server.pid, topic, records, self.record_bytes)
             sent = run_generator("librdkafka_produce", produce, librdkafka_produce.Sent)

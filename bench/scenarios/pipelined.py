@@ -45,7 +45,7 @@ class PipelinedProduce:
         return ()
 
     def run(self, server: Contender, plan: Plan, note: Note) -> Mapping[str, float]:
-        with topic_on(server.port, self.name, settings=self.settings) as topic:
+        with topic_on(server, self.name, settings=self.settings) as topic:
             load = Load(
                 server.port,
                 server.pid,
