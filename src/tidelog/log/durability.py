@@ -7,6 +7,8 @@ only those are trusted after a crash. Owned by one `PartitionLog`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
 from threading import Lock
 
 from tidelog.env.files import Files
@@ -77,12 +79,31 @@ class Durability:
 
     def sync(self, end: Offset, epochs: LeaderEpochs, snapshots: ProducerSnapshots, now_ms: int) -> None:
         """Return when everything before `end` is on the disk, which must be written already. Raises OSError."""
-        lowered = self._lowered
+        self._sync(end, self._segments.copy(), epochs, snapshots)
+        self.flushed_ms = now_ms
+
+    def sync_sealed(self, epochs: LeaderEpochs, snapshots: ProducerSnapshots) -> None:
+        """Sync only what no batch will be added to. Raises OSError."""
         segments = self._segments.copy()
+        self._sync(segments[-1].base_offset, segments, epochs, snapshots, with_last=False)
+
+    def _sync(
+        self,
+        end: Offset,
+        segments: list[Segment],
+        epochs: LeaderEpochs,
+        snapshots: ProducerSnapshots,
+        *,
+        with_last: bool = True,
+    ) -> None:
+        lowered = self._lowered
         names, self.has_new_names = self.has_new_names, False
-        for segment, following in zip(segments, [*segments[1:], None], strict=True):
+        for segment, following in pairwise(segments):
             if segment.base_offset >= self._synced_base:
-                _sync_segment(segment, following, snapshots)
+                _unless_deleted(segment, segment.sync)
+                snapshots.sync(following.base_offset)
+        if with_last:
+            _unless_deleted(segments[-1], segments[-1].sync_batches)
         if names:
             self._files.sync_directory(self._directory)
         if self.folder_is_new:
@@ -94,16 +115,11 @@ class Durability:
             if lowered == self._lowered:
                 self.recovery_point = max(self.recovery_point, end)
                 self._synced_base = max(self._synced_base, segments[-1].base_offset)
-                self.flushed_ms = now_ms
 
 
-def _sync_segment(segment: Segment, following: Segment | None, snapshots: ProducerSnapshots) -> None:
+def _unless_deleted(segment: Segment, sync: Callable[[], None]) -> None:
     try:
-        if following is None:
-            segment.sync_batches()
-        else:
-            segment.sync()
-            snapshots.sync(following.base_offset)
+        sync()
     except FileNotFoundError:
         if not segment.deleted:
             raise

@@ -380,11 +380,14 @@ class PartitionLog:
         return self.end_offset - self._durability.recovery_point
 
     def flush_is_due(self, now_ms: int) -> bool:
-        """Whether flush.messages, flush.ms or a sealed segment asks for a flush."""
+        """Whether flush.messages or flush.ms asks for a flush."""
         unflushed = self.unflushed_records
         waited_ms = now_ms - self._durability.flushed_ms
-        if unflushed and (unflushed >= self.config.flush_messages or waited_ms >= self.config.flush_ms):
-            return True
+        return unflushed > 0 and (unflushed >= self.config.flush_messages or waited_ms >= self.config.flush_ms)
+
+    @property
+    def has_unflushed_segments(self) -> bool:
+        """Whether a sealed segment waits for `flush_sealed`."""
         return self._durability.is_segment_waiting()
 
     def flush(self) -> Offset:
@@ -398,10 +401,21 @@ class PartitionLog:
         try:
             self._durability.sync(end, self.epochs, self.snapshots, self.clock.now_ms())
         except OSError as error:
-            if not self.deleted:
-                self._failure = failure = LogFlushFailed(f"cannot sync {self.partition}", error)
-                raise failure from error
+            self._flush_failed(error)
         return end
+
+    def flush_sealed(self) -> None:
+        """The same for sealed segments alone, so that a start after a crash need not check them. Safe in a thread."""
+        self._raise_if_failed()
+        try:
+            self._durability.sync_sealed(self.epochs, self.snapshots)
+        except OSError as error:
+            self._flush_failed(error)
+
+    def _flush_failed(self, error: OSError) -> None:
+        if not self.deleted:
+            self._failure = failure = LogFlushFailed(f"cannot sync {self.partition}", error)
+            raise failure from error
 
     def lower_recovery_point(self, offset: Offset) -> None:
         """Say that what is at `offset` and after it may not be on the disk: before a truncation."""

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import errno
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -345,7 +347,7 @@ def test_a_segment_that_cannot_be_started_loses_no_written_batch() -> None:
 
 
 @pytest.mark.req("B9", "C5", "C6")
-def test_a_flush_is_due_by_count_by_time_or_when_a_segment_is_sealed(tmp_path: Path, clock: SimulatedClock) -> None:
+def test_a_flush_is_due_by_count_or_by_time(tmp_path: Path, clock: SimulatedClock) -> None:
     config = LogConfig(flush_messages=3, flush_ms=5000)
     log = new_log(RealFiles(), clock, str(tmp_path / "tides-0"), config)
     append(log, b"a", b"b")
@@ -364,10 +366,43 @@ def test_a_flush_is_due_by_count_by_time_or_when_a_segment_is_sealed(tmp_path: P
     clock.advance(1)
     assert log.flush_is_due(clock.now_ms())
 
+
+def test_a_sealed_segment_is_flushed_apart_from_the_active_one(log: PartitionLog) -> None:
+    fill(log, 30)
+    assert log.has_unflushed_segments
+    log.flush_sealed()
+
+    assert not log.has_unflushed_segments
+    assert log.recovery_point == log.active_segment.base_offset < log.end_offset
+
+
+def test_flushing_in_a_thread_disturbs_no_append(log: PartitionLog) -> None:
+    flushed: list[int] = []
+
+    stop = threading.Event()
+
+    def keep_flushing() -> None:
+        while not stop.is_set():
+            log.flush_sealed()
+            flushed.append(log.flush())
+
+    expected: dict[int, bytes] = {}
+    thread = threading.Thread(target=keep_flushing)
+    thread.start()
+    while len(expected) < 300 or len(flushed) < 5:
+        base = append(log, b"%d" % len(expected) * 20)
+        expected[base] = b"%d" % len(expected) * 20
+        time.sleep(0.0005)
+    stop.set()
+    thread.join()
+
+    assert flushed == sorted(flushed)
+    assert len(log.segments) > 3
     log.flush()
-    append(log, b"e")
-    log.roll()
-    assert log.flush_is_due(clock.now_ms())
+    assert log.recovery_point == log.end_offset
+    assert values_of(log) == expected
+    check_indexes(log)
+    assert values_of(reopened(log, clean=False, recovery_point=log.checkpoint_recovery_point)) == expected
 
 
 @pytest.mark.req("C5", "C7")
