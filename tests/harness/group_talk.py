@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from harness.group_desk import QUICK, GroupDesk, subscription, topic_id
+from harness.waiting import wait_until
 from tidelog.groups.admin import delete_group, describe_group, list_groups
 from tidelog.groups.api import COMMANDS
 from tidelog.groups.consumer.describe import describe_consumer_group
@@ -21,8 +22,10 @@ from tidelog.wire.frames import decode_response, encode_request
 from tidelog.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tidelog.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from tidelog.wire.messages.consumer_protocol import ConsumerProtocolAssignment, TopicPartition
+from tidelog.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tidelog.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from tidelog.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.wire.messages.heartbeat import HeartbeatRequest
 from tidelog.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from tidelog.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -47,6 +50,7 @@ from tidelog.wire.schema import Request
 
 TOPICS = {"orders": 4, "prices": 2}
 CLIENT_ID = "probe"
+COORDINATOR_SECONDS_MAX = 60
 MEMBER_ID_REQUIRED = ErrorCode.MEMBER_ID_REQUIRED
 
 
@@ -82,6 +86,22 @@ class SocketListener:
             assert piece, "the broker closed the connection"
             data += piece
         return data
+
+
+def listen(port: int) -> SocketListener:
+    """A connection to a broker that has the topics of these conversations and is ready to coordinate groups."""
+    listener = SocketListener(port, {})
+    topics = [CreatableTopic(name, partitions, 1) for name, partitions in TOPICS.items()]
+    for topic in listener.call(CreateTopicsRequest(topics=topics, timeout_ms=10_000), 7).topics:
+        listener.ids[topic.name] = topic.topic_id
+    wait_until(lambda: _is_coordinator(listener), COORDINATOR_SECONDS_MAX)
+    return listener
+
+
+def _is_coordinator(listener: SocketListener) -> bool:
+    found = listener.call(FindCoordinatorRequest(coordinator_keys=["any"]), 4).coordinators[0]
+    # It is named before it has loaded its groups.
+    return found.error_code == 0 and Talk(listener, "any").commit() == "NONE"
 
 
 class ShardListener:
