@@ -4,136 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from harness.logs import NOON_MS, PARTITION, batch_of, check_indexes, stage, values_of
-from tidelog.env.clock import SimulatedClock
-from tidelog.env.simulated_files import SimulatedCrash, SimulatedFiles
-from tidelog.log.config import LogConfig
-from tidelog.log.directories import LogDirectories
-from tidelog.log.partition import PartitionLog
-from tidelog.model.ids import Offset
+from harness.log_workload import crash_and_check, operations_of_workload
 
-CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=200, file_delete_delay_ms=5, retention_ms=300)
-
-
-class Workload:
-    """Produces, rolls, flushes, checkpoints, deletes, truncates, restarts; remembers what it was promised."""
-
-    def __init__(self, seed: int) -> None:
-        self.files = SimulatedFiles(seed)
-        self.clock = SimulatedClock(NOON_MS)
-        self.written: dict[int, bytes] = {}
-        self.flushed: dict[int, bytes] = {}
-
-    def open(self) -> None:
-        self.directories = LogDirectories(["/data"], self.files, self.clock)
-        self.directories.load(lambda _: CONFIG)
-        assert not self.directories.offline()
-
-    @property
-    def log(self) -> PartitionLog:
-        log = self.directories.get(PARTITION)
-        assert log is not None
-        return log
-
-    def produce(self, turn: int) -> None:
-        """One loop turn: several batches, one write."""
-        for number in range(3):
-            value = b"%d-%d" % (turn, number) + b"." * (40 * number)
-            batch = batch_of([value, value], timestamp=self.clock.now_ms(), producer=(7, 0, 6 * turn + 2 * number))
-            base = stage(self.log, batch, epoch=turn // 5)
-            # It may get to the disk from here on, promised or not.
-            self.written |= {base: value, base + 1: value}
-        self.log.write_staged()
-        self.clock.advance(20)
-
-    def run(self) -> None:
-        self.open()
-        self.directories.create(PARTITION, CONFIG)
-        for turn in range(24):
-            self.produce(turn)
-            if turn % 4 == 1:
-                end = self.log.flush()
-                self.flushed = {offset: value for offset, value in self.written.items() if offset < end}
-            if turn % 6 == 3:
-                self.directories.checkpoint()
-            if turn % 8 == 5:
-                self.log.delete_old_segments(self.clock.now_ms(), self.log.end_offset)
-                self.directories.reap(self.clock.now_ms())
-            if turn == 14:
-                cut = Offset(self.log.end_offset - 4)
-                self.flushed = {offset: value for offset, value in self.flushed.items() if offset < cut}
-                self.directories.truncate({PARTITION: cut})
-            if turn == 19:
-                self.directories.close()
-                assert not self.directories.offline()
-                self.flushed = dict(self.written)
-                self.open()
-
-    def check(self) -> None:
-        """What was flushed and not deleted is there, what is there was written, without a gap, and look-ups agree."""
-        if not self.directories.partitions():
-            assert not self.flushed
-            return
-        log = self.log
-        found = values_of(log)
-        assert sorted(found) == list(range(log.start_offset, log.end_offset))
-        assert log.end_offset > max(self.flushed, default=-1)
-        for offset, value in found.items():
-            assert value == self.written[offset] or offset not in self.flushed
-        assert all(found[offset] == value for offset, value in self.flushed.items() if offset >= log.start_offset)
-        check_indexes(log)
-        assert log.offset_for_timestamp(0) == next(iter(_timestamps(log)), None)
-        self.log.flush()
-        stage(log, batch_of([b"life goes on"]), epoch=100)
-        log.write_staged()
-        assert values_of(log)[log.end_offset - 1] == b"life goes on"
-
-
-def _timestamps(log: PartitionLog) -> list[tuple[int, int]]:
-    part = log.read(log.start_offset, 1, log.end_offset)
-    if part is None:
-        return []
-    from tidelog.wire.records import read_records
-
-    return [
-        (record.timestamp, record.offset) for record in read_records(part.read()) if record.offset >= log.start_offset
-    ]
-
-
-def _operations() -> int:
-    workload = Workload(0)
-    workload.run()
-    operations = workload.files.operations
-    workload.check()
-    return operations
-
-
-OPERATIONS = _operations()
+OPERATIONS = operations_of_workload()
 SHARDS = 8
+SEEDS = 8
 
 
 @pytest.mark.req("C9", "C10", "B9")
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_whatever_operation_is_the_last_one_nothing_flushed_is_lost_and_the_log_is_valid(shard: int) -> None:
-    assert OPERATIONS > 300
+    assert OPERATIONS * SEEDS > 3000
     for crash_at in range(1 + shard, OPERATIONS + 1, SHARDS):
-        for seed in range(3):
-            workload = Workload(seed * 10_007 + crash_at)
-            workload.files.crash_at = crash_at
-            with pytest.raises(SimulatedCrash):
-                workload.run()
-            workload.files.crash()
-            _recover(workload, crash_again_after=crash_at % 23 if seed == 2 else None)
-            workload.check()
-
-
-def _recover(workload: Workload, crash_again_after: int | None) -> None:
-    if crash_again_after is not None:
-        workload.files.crash_at = workload.files.operations + crash_again_after
-        try:
-            workload.open()
-        except SimulatedCrash:
-            workload.files.crash()
-        else:
-            workload.files.crash()
-    workload.open()
+        for seed in range(SEEDS):
+            crash_again_after = crash_at % 23 if seed % 3 == 2 else None
+            crash_and_check(crash_at, seed * 10_007 + crash_at, crash_again_after=crash_again_after)
