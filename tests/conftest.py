@@ -7,7 +7,7 @@ Kafka, so the same test failing on ours is our fault.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,14 +16,13 @@ from hypothesis import settings as hypothesis_settings
 from harness.apache_kafka import apache_kafka as apache_kafka_server
 from harness.apache_kafka import jar_folder
 from harness.java import JavaTools
-from harness.server import ServerProcess
+from harness.server import ServerProcess, StartBroker
 from harness.tidelog_server import tidelog_server
 
 # A shared machine stalls now and then: a slow example says nothing about the code.
 hypothesis_settings.register_profile("tidelog", deadline=None)
 hypothesis_settings.load_profile("tidelog")
 
-StartBroker = Callable[..., ServerProcess]
 _running: list[ServerProcess] = []
 
 

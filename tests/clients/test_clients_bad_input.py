@@ -21,9 +21,8 @@ from drivers import confluent_driver
 from drivers.corpus import any_records
 from drivers.topics import create_topic
 
-from conftest import StartBroker
 from harness.raw_client import RawClient, batch_of, fetch_request, produce_request
-from harness.server import HOST, ServerProcess
+from harness.server import HOST, ServerProcess, StartBroker
 from harness.waiting import wait_until
 from tidelog.model.errors import ErrorCode
 from tidelog.wire import messages

@@ -56,7 +56,7 @@ def refusal(futures: dict[Any, Future[Any]]) -> int:
     return code
 
 
-@pytest.mark.req("A13", "A15", "A18", "D1", "D22")
+@pytest.mark.req("A13", "A15", "D22")
 def test_a_topic_is_created_listed_described_and_deleted(admin: AdminClient, topic: str) -> None:
     create(admin, topic, partitions=3, retention_ms="3600000")
 
@@ -173,7 +173,6 @@ def test_settings_of_the_broker_are_described_and_changed_while_it_runs(admin: A
         result(admin.incremental_alter_configs([ConfigResource(ResourceType.BROKER, "1", incremental_configs=[undo])]))
 
 
-@pytest.mark.req("A10")
 def test_the_cluster_describes_itself(admin: AdminClient, broker: ServerProcess) -> None:
     cluster = admin.describe_cluster().result(SECONDS_MAX)
 
@@ -232,7 +231,7 @@ def test_what_was_acknowledged_is_there_after_kill_9(admin: AdminClient, broker:
     assert consume(broker.bootstrap_servers, topic, 1_000, offset=20_000) == RECORDS[20_000:21_000]
 
 
-@pytest.mark.req("E1", "E2", "E3", "E7")
+@pytest.mark.req("E1", "E2", "E3")
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 def test_records_arrive_with_every_level_of_acknowledgement(
     admin: AdminClient, broker: ServerProcess, topic: str, acks: str

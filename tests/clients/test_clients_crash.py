@@ -11,8 +11,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from conftest import StartBroker
-from harness.server import ServerProcess
+from harness.server import ServerProcess, StartBroker
 
 KILLS = 20
 PARTITIONS = 4

@@ -12,7 +12,7 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -137,3 +137,7 @@ class ServerProcess:
         """CPU time of all its threads so far, user and system."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+# What the fixture `start_broker` gives: `start_broker({"auto.create.topics.enable": "false"})`.
+StartBroker = Callable[..., ServerProcess]
