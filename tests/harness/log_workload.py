@@ -69,7 +69,7 @@ class LogWorkload:
                 # What is cut was on the disk, and the checkpoint says so.
                 self.log.flush()
                 self.directories.checkpoint()
-                cut = Offset(self.log.end_offset - 21)
+                cut = Offset(self.log.end_offset - 20)
                 self.flushed = {offset: value for offset, value in self.flushed.items() if offset < cut}
                 self.directories.truncate({PARTITION: cut})
             if turn == 19:
@@ -117,7 +117,7 @@ def operations_of_workload() -> int:
 
 
 def crash_and_check(crash_at: int, seed: int, *, crash_again_after: int | None = None) -> None:
-    """Lose power at this operation, and once more during recovery if asked to; raises for what is lost or unreadable."""
+    """Lose power at this operation, and again during recovery if asked to; raises for what is lost or unreadable."""
     workload = LogWorkload(seed)
     workload.files.crash_at = crash_at
     try:
