@@ -11,6 +11,7 @@ KAFKA_COMMANDS: Final = {
     "kafka-configs": "configs",
     "kafka-console-consumer": "console_consumer",
     "kafka-console-producer": "console_producer",
+    "kafka-consumer-groups": "consumer_groups",
     "kafka-delete-records": "delete_records",
     "kafka-dump-log": "dump_log",
     "kafka-get-offsets": "get_offsets",
