@@ -5,7 +5,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/.stamps
+PYTEST  = $(BIN)/pytest --timeout=$(TEST_SECONDS_MAX)
 PYTEST_ARGS ?=
+# No test may hang: this many seconds for the slowest one on a busy machine.
+TEST_SECONDS_MAX ?= 300
 BENCH_ARGS ?=
 
 SHELL := /bin/bash
@@ -22,7 +25,7 @@ run: $(STAMPS)/runtime  ## start the platform on 127.0.0.1:9092 and show it work
 	@$(BIN)/tidelog demo
 
 test: setup kafka debian lint  ## set up everything, then linters, types, import contracts and all tests
-	$(BIN)/pytest $(PYTEST_ARGS)
+	$(PYTEST) $(PYTEST_ARGS)
 
 lint: setup  ## ruff, mypy --strict, import contracts
 	$(BIN)/ruff check .
@@ -35,13 +38,13 @@ format: setup  ## let ruff rewrite what it can
 	$(BIN)/ruff format .
 
 unit: setup  ## the quick tests only: no other process, no network beyond this one
-	$(BIN)/pytest tests/unit tests/property $(PYTEST_ARGS)
+	$(PYTEST) tests/unit tests/property $(PYTEST_ARGS)
 
 clients: setup kafka debian  ## the tests with real clients against our broker
-	$(BIN)/pytest tests/clients $(PYTEST_ARGS)
+	$(PYTEST) tests/clients $(PYTEST_ARGS)
 
 clients-apache: setup kafka debian  ## the same tests against a real Apache Kafka: are the tests themselves right?
-	TIDELOG_TEST_SERVER=apache $(BIN)/pytest tests/clients $(PYTEST_ARGS)
+	TIDELOG_TEST_SERVER=apache $(PYTEST) tests/clients $(PYTEST_ARGS)
 
 bench: setup kafka $(STAMPS)/bench  ## ours beside Apache Kafka in one run; writes docs/benchmarks.md (BENCH_ARGS=--quick: 4 minutes)
 	$(BIN)/python -m bench $(BENCH_ARGS)
