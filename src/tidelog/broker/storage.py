@@ -128,7 +128,22 @@ class Storage:
 
     def _checkpoint(self) -> None:
         self.note_high_watermarks()
-        self._executor.submit(self._directories.checkpoint)
+        now_ms = self._now_ms()
+        waiting = []
+        for leader in self._partitions or ():
+            leader.log.producers.expire(now_ms, leader.log.config.producer_expiration_ms)
+            if leader.log.has_unflushed_segments:
+                waiting.append(leader)
+        self._executor.submit(self._sync_sealed_and_checkpoint, waiting)
+
+    def _sync_sealed_and_checkpoint(self, waiting: list[PartitionLeader]) -> None:
+        """Sync what is sealed, so that a start after a crash need not check it: it only checks what is not synced."""
+        for leader in waiting:
+            try:
+                leader.log.flush_sealed()
+            except LogFailed as failure:
+                self._loop.call_soon_threadsafe(self._take_offline, leader, failure)
+        self._directories.checkpoint()
 
     def _delete_old_segments(self) -> None:
         now_ms = self._now_ms()
