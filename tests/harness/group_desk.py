@@ -13,6 +13,7 @@ from uuid import UUID
 
 from tidelog.groups import codec
 from tidelog.groups.api import heartbeat, join_group, leave_group, sync_group
+from tidelog.groups.attempt import Attempt
 from tidelog.groups.calls import Caller, Outcome, Reply
 from tidelog.groups.expiry import expire
 from tidelog.groups.loading import loaded
@@ -21,7 +22,7 @@ from tidelog.groups.settings import Settings
 from tidelog.groups.shard import GroupShard
 from tidelog.machine.runtime import Result, Runtime
 from tidelog.metadata.image import ClusterImage, PartitionRegistration, TopicImage
-from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionIndex, TopicName
 from tidelog.wire.compiler import encode
 from tidelog.wire.messages.consumer_protocol import ConsumerProtocolSubscription
@@ -150,7 +151,8 @@ class GroupDesk:
         self.submit(lambda shard: loaded(shard, self.now_ms))
 
     def submit(self, command: Callable[[GroupShard], Outcome]) -> None:
-        self.runtime.submit(command, self._answered)
+        attempt = Attempt(command)
+        self.runtime.submit(attempt, lambda answer: self.note(attempt.replies(answer) or ()))
 
     def read(self, command: Callable[[GroupShard], Result[Record, Any]]) -> Any:
         """Run a command whose reply is a part of a response."""
@@ -164,10 +166,6 @@ class GroupDesk:
         caller = Caller(self.calls, version, client_id, "/127.0.0.1")
         self.submit(lambda shard: command(shard, request, caller, self.now_ms))
         return caller.waiter  # type: ignore[no-any-return]
-
-    def _answered(self, outcome: Sequence[Reply] | ProtocolError) -> None:
-        if not isinstance(outcome, ProtocolError):
-            self.note(outcome)
 
     def note(self, replies: Sequence[Reply]) -> None:
         for waiter, response in replies:

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, Protocol
 from harness.group_desk import SeededEntropy, WrittenRecord, cluster, read_back, written
 from harness.group_invariants import Invariants
 from tidelog.groups.api import COMMANDS
-from tidelog.groups.calls import Caller, Reply
+from tidelog.groups.attempt import Attempt
+from tidelog.groups.calls import Caller, Outcome, Reply
 from tidelog.groups.expiry import expire
 from tidelog.groups.loading import loaded
 from tidelog.groups.offsets.fetch import fetch_offsets, refuse_group
 from tidelog.groups.offsets.retention import topics_deleted
 from tidelog.groups.records import Record
-from tidelog.groups.refusals import refusal, withdrawn
 from tidelog.groups.settings import Settings
 from tidelog.groups.shard import GroupShard
 from tidelog.machine.runtime import Runtime
@@ -159,7 +159,7 @@ class Host:
         self.committed_batches = len(self.batches)
         self.runtime.lead(LeaderEpoch(self.epoch), Offset(self.end))
         self.invariants.reloaded()
-        self.runtime.submit(lambda shard: loaded(shard, self.world.now_ms), self._given)
+        self._submit(lambda shard: loaded(shard, self.world.now_ms))
         self._schedule()
 
     def _build(self) -> GroupShard:
@@ -183,7 +183,7 @@ class Host:
         self.image = cluster(topics)
         if self.up:
             self.shard.metadata_changed(self.image)
-            self.runtime.submit(lambda shard: topics_deleted(shard, gone), self._given)
+            self._submit(lambda shard: topics_deleted(shard, gone))
             self.invariants.check(None)
 
     def receive(self, call: Call) -> None:
@@ -200,28 +200,13 @@ class Host:
         caller = Caller(call, call.version, call.client.name, "/10.0.0.1")
         command = COMMANDS[type(call.request)]
         self.waiting.add(call)
-        made: list[Sequence[Reply]] = []
-
-        def run(shard: GroupShard) -> Any:
-            outcome = command(shard, call.request, caller, self.world.now_ms)
-            made.append(outcome.reply)
-            return outcome
-
-        def give(outcome: Sequence[Reply] | ProtocolError) -> None:
-            if not isinstance(outcome, ProtocolError):
-                self._give(outcome)
-            elif made:
-                self._give(withdrawn(made[0], outcome.code))
-            else:
-                self._answer(call, refusal(call.request, call.version, outcome.code))
-
-        self.runtime.submit(run, give)
+        self._submit(lambda shard: command(shard, call.request, caller, self.world.now_ms))
         self._schedule()
         self.invariants.check(call)
 
-    def _given(self, outcome: Sequence[Reply] | ProtocolError) -> None:
-        if not isinstance(outcome, ProtocolError):
-            self._give(outcome)
+    def _submit(self, command: Callable[[GroupShard], Outcome]) -> None:
+        attempt = Attempt(command)
+        self.runtime.submit(attempt, lambda answer: self._give(attempt.replies(answer) or ()))
 
     def _give(self, replies: Sequence[Reply]) -> None:
         for call, response in replies:
@@ -265,6 +250,6 @@ class Host:
             return
         self._timer_ms = 0
         while (due_ms := self.shard.next_deadline_ms()) is not None and due_ms <= self.world.now_ms:
-            self.runtime.submit(lambda shard: expire(shard, self.world.now_ms), self._given)
+            self._submit(lambda shard: expire(shard, self.world.now_ms))
         self._schedule()
         self.invariants.check(None)

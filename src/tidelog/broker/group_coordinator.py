@@ -14,6 +14,7 @@ from tidelog.broker.group_shard import ShardHost
 from tidelog.broker.timers import Timers
 from tidelog.controller.topics import NewTopic, TopicCreated, create
 from tidelog.groups.calls import Outcome
+from tidelog.groups.metadata import topics_changed
 from tidelog.groups.offsets.commit import end_transaction
 from tidelog.groups.offsets.retention import topics_deleted
 from tidelog.groups.partitioning import partition_for
@@ -86,8 +87,9 @@ class GroupCoordinator:
         for index in sorted(led.keys() - self._hosts.keys()):
             self._start(index)
         deleted = [topic.name for topic in delta.topics_removed.values() if delta.after.topic(topic.name) is None]
+        changed = topics_changed(delta)
         for host in self._hosts.values():
-            host.metadata_changed(self._image)
+            host.metadata_changed(self._image, topics_changed=changed)
             if deleted:
                 host.submit(lambda shard, _: topics_deleted(shard, deleted))
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from tidelog.broker.partition_journal import PartitionJournal
 from tidelog.broker.timers import DeadlineTimer, Timers
+from tidelog.groups.attempt import Attempt
 from tidelog.groups.calls import Outcome, Reply
 from tidelog.groups.codec import decode_record, encode_key, encode_value
 from tidelog.groups.expiry import expire
@@ -63,22 +64,24 @@ class ShardHost:
         self._runtime.resign()
         _give(replies)
 
-    def metadata_changed(self, image: ClusterImage) -> None:
-        self.shard.metadata_changed(image)
+    def metadata_changed(self, image: ClusterImage, *, topics_changed: bool) -> None:
+        self.shard.metadata_changed(image, topics_changed=topics_changed)
         self._deadline.update()
 
     def submit(
         self, command: Callable[[GroupShard, int], Outcome], refused: Callable[[ErrorCode], None] | None = None
     ) -> None:
-        """Run a command whose replies go to those who wait, each when it is safe."""
+        """Run a command whose replies go to those who wait, each when it is safe; `refused` if it was not even run."""
+        attempt = Attempt(lambda shard: command(shard, self._now_ms()))
 
-        def answer(replies: Sequence[Reply] | ProtocolError) -> None:
-            if isinstance(replies, ProtocolError) and refused is not None:
-                refused(replies.code)
-            else:
+        def answer(outcome: Sequence[Reply] | ProtocolError) -> None:
+            replies = attempt.replies(outcome)
+            if replies is not None:
                 _give(replies)
+            elif refused is not None and isinstance(outcome, ProtocolError):
+                refused(outcome.code)
 
-        self.ask(lambda shard: command(shard, self._now_ms()), answer)
+        self.ask(attempt, answer)
 
     def ask(
         self,
@@ -98,7 +101,8 @@ class ShardHost:
         self._deadline.update()
 
     def _expire(self, now_ms: int) -> None:
-        self._runtime.submit(lambda shard: expire(shard, now_ms), _give)
+        attempt = Attempt(lambda shard: expire(shard, now_ms))
+        self._runtime.submit(attempt, lambda outcome: _give(attempt.replies(outcome) or ()))
 
     def _load(self) -> None:
         for data, position, header in self._journal.batches():
@@ -107,11 +111,10 @@ class ShardHost:
                 self._runtime.load(found, header.last_offset, LeaderEpoch(header.leader_epoch))
 
 
-def _give(replies: Sequence[Reply] | ProtocolError) -> None:
-    """Answer those who waited. A refused command has nobody to tell: its replies were never made."""
-    if not isinstance(replies, ProtocolError):
-        for waiter, response in replies:
-            waiter.answer(response)
+def _give(replies: Sequence[Reply]) -> None:
+    """Answer those who waited."""
+    for waiter, response in replies:
+        waiter.answer(response)
 
 
 def _batch(written: Sequence[Record], now_ms: int) -> bytes:

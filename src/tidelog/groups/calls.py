@@ -28,7 +28,7 @@ class Caller(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """An answer and whom it is for. An edge that has answered a waiter already (it gave up) drops a second reply."""
+    """An answer and whom it is for. Each waiter gets one, if not from its own call then from a later one."""
 
     waiter: Waiter
     response: Response

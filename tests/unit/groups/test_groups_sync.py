@@ -63,12 +63,25 @@ def test_when_the_assignment_cannot_be_written_the_group_still_waits_for_one() -
     desk.journal.refusal = ProtocolError(ErrorCode.NOT_ENOUGH_REPLICAS)
 
     lost = desk.sync(leader, generation, {leader: b"half", follower: b"rest"})
-    assert desk.waits(early) and desk.waits(lost)
     assert state(desk) is State.COMPLETING_REBALANCE
+    assert {desk.answers[number].error_code for number in (early, lost)} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
     desk.journal.refusal = None
+    again = desk.sync(follower, generation)
     desk.sync(leader, generation, {leader: b"half", follower: b"rest"})
 
-    assert bytes(desk.answers[early].assignment) == b"rest"
+    assert bytes(desk.answers[again].assignment) == b"rest"
+
+
+def test_an_assignment_that_is_lost_with_the_leadership_is_withdrawn_from_all_who_waited_for_it() -> None:
+    desk = GroupDesk()
+    leader, follower, generation = two_joined(desk)
+    early = desk.sync(follower, generation)
+    desk.journal.holds = True
+    late = desk.sync(leader, generation, {leader: b"half", follower: b"rest"})
+
+    desk.reload()
+
+    assert {desk.answers[number].error_code for number in (early, late)} == {ErrorCode.NOT_COORDINATOR}
 
 
 def test_who_is_given_nothing_gets_an_empty_assignment() -> None:

@@ -241,13 +241,11 @@ class ClassicGroup:
         )
 
     def adopt(self, value: GroupMetadataValue) -> None:
-        """This coordinator wrote a record: an assignment makes the generation stable, and ends the waiting for it."""
+        """This coordinator wrote a record; one with an assignment makes the generation stable."""
         if self.state is not State.COMPLETING_REBALANCE or not value.members or value.generation != self.generation:
             return
         for written in value.members:
-            member = self.members[written.member_id]
-            member.assignment = bytes(written.assignment)
-            member.syncing = None
+            self.members[written.member_id].assignment = bytes(written.assignment)
         self.move(State.STABLE, value.current_state_timestamp)
 
     def timers(self) -> Iterator[Timer]:

@@ -80,4 +80,5 @@ def _assign(shard: GroupShard, group: ClassicGroup, request: SyncGroupRequest, d
     for member in group.members.values():
         if member.syncing is not None:
             decision.reply(member.syncing, sync_answer(group, given.get(member.member_id, b"")))
+            member.syncing = None
             restart_session(shard, member, decision.now_ms)
