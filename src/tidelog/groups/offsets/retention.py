@@ -22,6 +22,8 @@ from tidelog.model.ids import NO_TIMESTAMP
 
 # Groups that one call looks at, so that a sweep never keeps heartbeats waiting.
 GROUPS_PER_STEP_MAX: Final = 200
+# Between two steps others have their turn.
+STEP_PAUSE_MS: Final = 10
 # Offsets that one call removes at most, more or less: those of one group go together.
 TOMBSTONES_PER_STEP_MAX: Final = 2_000
 
@@ -36,7 +38,7 @@ def sweep(shard: GroupShard, timer: Timer, decision: Decision) -> None:
         looked_at += 1
         if group is not None:
             decision.records += _expired(shard, group, decision.now_ms)
-    wait_ms = 0 if shard.unswept else shard.settings.offsets_retention_check_interval_ms
+    wait_ms = STEP_PAUSE_MS if shard.unswept else shard.settings.offsets_retention_check_interval_ms
     shard.deadlines.start(timer, decision.now_ms + wait_ms)
 
 
