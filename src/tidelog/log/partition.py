@@ -51,6 +51,8 @@ class LogState(NamedTuple):
     producers: Producers
     snapshots: ProducerSnapshots
     topic_id: TopicId | None
+    # Whether it was closed cleanly, so that closing it again without a change has nothing to do.
+    is_closed: bool
 
 
 class PartitionLog:
@@ -61,6 +63,7 @@ class PartitionLog:
         "_durability",
         "_epochs_before",
         "_failure",
+        "_is_as_closed",
         "_next_offset",
         "_roll_timestamp",
         "_segments",
@@ -112,6 +115,7 @@ class PartitionLog:
         # A batch with a later timestamp may start a new segment.
         self._roll_timestamp = _ASK_EVERY_TIME
         self._failure: LogFailed | None = None
+        self._is_as_closed = state.is_closed
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.directory!r}, {self.start_offset}..{self.end_offset})"
@@ -233,6 +237,7 @@ class PartitionLog:
     def _make_room(self, length: int, last: int, timestamp: int) -> Segment:
         """The segment that takes this batch: the active one, or a new one after it."""
         self._raise_if_failed()
+        self._is_as_closed = False
         if length > self.config.segment_bytes:
             raise ProtocolError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -267,6 +272,7 @@ class PartitionLog:
 
     def roll(self) -> None:
         """Seal the active segment and start a new one, unless it is empty. Raises LogFailed."""
+        self._is_as_closed = False
         self.write_staged()
         self._raise_if_failed()
         if self._active.size:
@@ -429,6 +435,9 @@ class PartitionLog:
         """Write down all that a later start wants to find, durably. Raises LogFailed; then the stop was not clean."""
         self.write_staged()
         self._raise_if_failed()
+        if self._is_as_closed:
+            self.release_files()
+            return
         try:
             self._active.note_largest_timestamp()
             self._active.write_indexes()
@@ -503,6 +512,7 @@ class PartitionLog:
             raise self._failure from error
 
     def _begin_truncation(self, offset: Offset) -> None:
+        self._is_as_closed = False
         self.write_staged()
         self._raise_if_failed()
         self.lower_recovery_point(offset)
@@ -537,6 +547,7 @@ class PartitionLog:
         return count
 
     def _delete_first(self, count: int) -> None:
+        self._is_as_closed = False
         delay_ms = self.config.file_delete_delay_ms
         for _ in range(count):
             removed = self._segments.remove_first(delay_ms)
@@ -571,4 +582,5 @@ class PartitionLog:
         except OSError as error:
             raise LogFailed(f"cannot note the topic id of {self.partition}", error) from error
         self._durability.has_new_names = True
+        self._is_as_closed = False
         self.topic_id = topic_id

@@ -21,9 +21,9 @@ from tidelog.log.producer_snapshots import ProducerSnapshots
 from tidelog.log.producers import Producers
 from tidelog.log.repair import repair
 from tidelog.log.segment import DELETED_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX, Segment
+from tidelog.log.swap import CLEANED_SUFFIX, complete_swaps
 from tidelog.model.ids import Offset, TopicId, TopicPartition
 
-CLEANED_SUFFIX: Final = ".cleaned"
 _LEFTOVER_SUFFIXES: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)
 _OFFSET_DIGITS: Final = 20
 _EVERYWHERE: Final = Offset(2**63 - 1)
@@ -51,7 +51,8 @@ def create_log(
         LeaderEpochs(),
         Producers(),
         ProducerSnapshots(files, directory),
-        None,
+        topic_id=None,
+        is_closed=False,
     )
     log = PartitionLog(partition, directory, open_files, clock, config, state)
     log.folder_was_made()
@@ -113,12 +114,15 @@ def open_log(
         producers = load_producers(segments, snapshots, end)
     producers.expire(clock.now_ms(), config.producer_expiration_ms)
     flushed = end if clean else min(max(recovery_point, start), end)
-    state = LogState(segments, start, end, flushed, epochs, producers, snapshots, read_topic_id(files, directory))
+    topic_id = read_topic_id(files, directory)
+    is_closed = clean and not epochs.dirty and end in snapshots.offsets
+    state = LogState(segments, start, end, flushed, epochs, producers, snapshots, topic_id, is_closed)
     return PartitionLog(partition, directory, open_files, clock, config, state)
 
 
 def _tidy_up(files: Files, directory: str) -> tuple[list[Offset], list[Offset]]:
     """Remove what is no part of the log; returns the base offsets of segments and the offsets of producer snapshots."""
+    complete_swaps(files, directory)
     names = [entry.name for entry in files.list(directory) if not entry.is_directory]
     bases = sorted(_offset_in(name) for name in names if _is_numbered(name, LOG_SUFFIX))
     known = set(bases)

@@ -74,6 +74,19 @@ def test_opening_after_a_clean_stop_reads_no_sealed_segment(log: PartitionLog) -
     assert {name[:20] for name in files.opened if name[:20].isdigit()} <= {active, f"{again.end_offset:020d}"}
 
 
+def test_closing_a_log_that_nobody_changed_writes_nothing(log: PartitionLog) -> None:
+    log.close()
+    before = {path: path.stat().st_mtime_ns for path in Path(log.directory).iterdir()}
+    files = WatchedFiles()
+    again = open_log(PARTITION, log.directory, OpenFiles(files), log.clock, CONFIG, clean=True)
+    assert values_of(again)
+    files.opened.clear()
+    again.close()
+
+    assert files.opened == []
+    assert {path: path.stat().st_mtime_ns for path in Path(log.directory).iterdir()} == before
+
+
 @pytest.mark.req("C9", "C10")
 def test_after_a_crash_only_segments_from_the_recovery_point_on_are_read_and_every_batch_of_them(
     log: PartitionLog,
