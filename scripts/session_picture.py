@@ -35,7 +35,8 @@ def run(command: str, stdin: str, bootstrap_servers: str) -> str:
         "COLUMNS": str(COLUMNS),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
-    done = subprocess.run(command.format(servers=bootstrap_servers).split(), input=stdin, capture_output=True, text=True, env=environment, check=True)
+    words = command.format(servers=bootstrap_servers).split()
+    done = subprocess.run(words, input=stdin, capture_output=True, text=True, env=environment, check=True)
     return done.stdout + done.stderr
 
 
@@ -45,7 +46,8 @@ def main() -> None:
         console.print(Text("$ tidelog up", style="bold"))
         console.print(Text("connect to 127.0.0.1:9092", style="green"))
         for command, stdin in COMMANDS:
-            shown = f"$ {command.format(servers='127.0.0.1:9092')}" + (f" <<< {stdin.splitlines()[0]!r} …" if stdin else "")
+            typed = f" <<< {stdin.splitlines()[0]!r} …" if stdin else ""
+            shown = f"$ {command.format(servers='127.0.0.1:9092')}{typed}"
             console.print(Text(shown, style="bold"))
             console.print(Text.from_ansi(run(command, stdin, broker.bootstrap_servers).rstrip()))
     picture = console.export_svg(title="tidelog", theme=MONOKAI)
