@@ -56,8 +56,7 @@ def copy(bootstrap_servers: str, source: str, target: str, transactional_id: str
             producer.produce(target, message.value(), message.key(), partition=0)
         partition.offset = messages[-1].offset() + 1
         try:
-            metadata = consumer.consumer_group_metadata()
-            retried(lambda: producer.send_offsets_to_transaction([partition], metadata, GIVE_UP_SECONDS))
+            retried(lambda: send_position(producer, consumer, partition))
             retried(lambda: producer.commit_transaction(GIVE_UP_SECONDS))
             position = partition.offset
             print(position, flush=True)
@@ -67,6 +66,10 @@ def copy(bootstrap_servers: str, source: str, target: str, transactional_id: str
             retried(lambda: producer.abort_transaction(GIVE_UP_SECONDS))
             partition.offset = position
             consumer.seek(partition)
+
+
+def send_position(producer: Producer, consumer: Consumer, partition: TopicPartition) -> None:
+    producer.send_offsets_to_transaction([partition], consumer.consumer_group_metadata(), GIVE_UP_SECONDS)
 
 
 def retried(call: object) -> None:
