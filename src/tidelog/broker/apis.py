@@ -29,6 +29,7 @@ from tidelog.broker.handlers.fetch import FetchHandler
 from tidelog.broker.handlers.find_coordinator import FindCoordinatorHandler
 from tidelog.broker.handlers.group_commands import GROUP_COMMANDS, GroupCommandHandler
 from tidelog.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
+from tidelog.broker.handlers.list_config_resources import ListConfigResourcesHandler
 from tidelog.broker.handlers.list_groups import ListGroupsHandler
 from tidelog.broker.handlers.list_offsets import ListOffsetsHandler
 from tidelog.broker.handlers.metadata import MetadataHandler
@@ -64,6 +65,7 @@ from tidelog.wire.messages.describe_topic_partitions import DescribeTopicPartiti
 from tidelog.wire.messages.fetch import FetchRequest
 from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from tidelog.wire.messages.list_config_resources import ListConfigResourcesRequest
 from tidelog.wire.messages.list_groups import ListGroupsRequest
 from tidelog.wire.messages.list_offsets import ListOffsetsRequest
 from tidelog.wire.messages.metadata import MetadataRequest
@@ -143,6 +145,7 @@ def _handlers(parts: Parts) -> list[Served]:
         serve(DescribeConfigsRequest, DescribeConfigsHandler(image, parts.settings, parts.node_id)),
         serve(AlterConfigsRequest, AlterConfigsHandler(commands)),
         serve(IncrementalAlterConfigsRequest, IncrementalAlterConfigsHandler(commands)),
+        serve(ListConfigResourcesRequest, ListConfigResourcesHandler(image)),
         serve(DescribeClusterRequest, DescribeClusterHandler(image, parts.cluster_id, parts.controller_id)),
         serve(DeleteRecordsRequest, DeleteRecordsHandler(partitions)),
         serve(DescribeLogDirsRequest, DescribeLogDirsHandler(parts.directories)),

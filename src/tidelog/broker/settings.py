@@ -18,6 +18,10 @@ class LiveSettings:
         self._this_broker = ConfigResource(ResourceType.BROKER, str(node_id))
         self._image = image
         self.static = {name: value for name, value in properties.items() if not name.startswith("tidelog.")}
+        # The node's number has two names; whichever is set, both are described.
+        for name, other in (("broker.id", "node.id"), ("node.id", "broker.id")):
+            if other in self.static:
+                self.static.setdefault(name, self.static[other])
         # Said even where nobody said it: tools show it.
         self.static.setdefault("node.id", str(node_id))
         # The defaults of topics change with the broker's settings only, which is seldom.

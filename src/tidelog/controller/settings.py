@@ -1,4 +1,4 @@
-"""Commands on settings: change some (IncrementalAlterConfigs), replace all (AlterConfigs), of topics and brokers.
+"""Commands on settings: change some (IncrementalAlterConfigs), replace all (AlterConfigs), of topics, brokers, groups.
 
 Each resource of a request succeeds or fails whole and alone. Which value then counts is said by `metadata/settings.py`.
 """
@@ -16,8 +16,9 @@ from tidelog.metadata.image import ConfigResource, ResourceType
 from tidelog.metadata.settings import ALL_BROKERS
 from tidelog.model.broker_settings import BROKER_SETTINGS, broker_values, check_dynamic_overrides
 from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.group_settings import GROUP_SETTINGS, check_group_overrides
 from tidelog.model.ids import NodeId
-from tidelog.model.settings import Setting, SettingType
+from tidelog.model.settings import Setting, SettingType, SettingValue
 from tidelog.model.topic_settings import (
     TOPIC_SETTINGS,
     check_topic_config,
@@ -33,6 +34,7 @@ ChangeT = TypeVar("ChangeT")
 TABLES: Final[Mapping[ResourceType, Mapping[str, Setting]]] = {
     ResourceType.TOPIC: TOPIC_SETTINGS,
     ResourceType.BROKER: BROKER_SETTINGS,
+    ResourceType.GROUP: GROUP_SETTINGS,
 }
 
 
@@ -206,6 +208,9 @@ def _check_resource(controller: Controller, resource: ConfigResource) -> None:
             node = NodeId(int(resource.name))
             if node not in image.brokers and node not in image.controllers:
                 raise ProtocolError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {node} is registered.")
+        case ResourceType.GROUP:
+            if not resource.name:
+                raise _bad_request("Default group resources are not allowed.")
         case _:
             raise _bad_request(f"Settings of a resource of type {resource.type.name} cannot be changed here.")
 
@@ -224,15 +229,21 @@ def _check_values(
 ) -> None:
     if resource.type is ResourceType.BROKER:
         check_dynamic_overrides(values, for_all_brokers=resource == ALL_BROKERS)
+        return
+    after = {name: value for name, value in {**before, **values}.items() if value is not None}
+    if resource.type is ResourceType.GROUP:
+        check_group_overrides(after, _broker_values(controller))
     else:
-        after = {**before, **values}
-        _check_topic(controller, {name: value for name, value in after.items() if value is not None})
+        _check_topic(controller, after)
 
 
 def _check_topic(controller: Controller, settings: Mapping[str, str]) -> None:
     parse_topic_overrides(settings)
-    of_brokers = broker_values({**controller.policy.static_settings, **controller.image.config(ALL_BROKERS)})
-    check_topic_config(topic_config(topic_defaults(of_brokers), settings))
+    check_topic_config(topic_config(topic_defaults(_broker_values(controller)), settings))
+
+
+def _broker_values(controller: Controller) -> dict[str, SettingValue]:
+    return broker_values({**controller.policy.static_settings, **controller.image.config(ALL_BROKERS)})
 
 
 def _bad_request(message: str) -> ProtocolError:

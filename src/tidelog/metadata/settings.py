@@ -8,18 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import IntEnum
-from typing import NamedTuple
+from itertools import dropwhile
+from typing import Final, NamedTuple
 
 import msgspec
 
 from tidelog.metadata.image import ClusterImage, ConfigResource, ResourceType
 from tidelog.model.broker_settings import BROKER_SETTINGS
 from tidelog.model.errors import ProtocolError
+from tidelog.model.group_settings import GROUP_SETTINGS, broker_name
 from tidelog.model.ids import NodeId
 from tidelog.model.settings import Setting, UpdateMode, parse_value, show_value
 from tidelog.model.topic_settings import TOPIC_SETTINGS
 
 ALL_BROKERS = ConfigResource(ResourceType.BROKER, "")
+
+# Broker settings that say the same in several units, the finest first; each is shown with what the others say.
+_UNITS: Final = (
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+)
+_SAME: Final = {name: names for names in _UNITS for name in names} | {
+    "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
+}
 
 
 class ConfigSource(IntEnum):
@@ -31,6 +43,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
+    DYNAMIC_GROUP_CONFIG = 8
 
 
 class Synonym(NamedTuple):
@@ -80,39 +93,54 @@ class Settings:
         """All settings of a topic, or those named. `own` stands for a topic that is not in the image yet."""
         if own is None:
             own = self._image.config(ConfigResource(ResourceType.TOPIC, topic))
-        return [
-            _described(setting, tuple(self._topic_synonyms(setting, own)), read_only=False)
-            for setting in _chosen(TOPIC_SETTINGS, names)
-        ]
+        return [self._topic_setting(setting, own) for setting in _chosen(TOPIC_SETTINGS, names)]
+
+    def describe_group(self, group: str, names: Collection[str] | None = None) -> list[Described]:
+        """All settings of a group, or those named. What the broker's properties say is a group's default."""
+        own = self._image.config(ConfigResource(ResourceType.GROUP, group))
+        static = self.broker_values()
+        described = []
+        for setting in _chosen(GROUP_SETTINGS, names):
+            if setting.name in own:
+                synonym = Synonym(setting.name, own[setting.name], ConfigSource.DYNAMIC_GROUP_CONFIG)
+            else:
+                default = static.get(broker_name(setting.name), setting.default)
+                synonym = Synonym(setting.name, default, ConfigSource.DEFAULT_CONFIG)
+            described.append(_described(setting, synonym, (synonym,), read_only=False))
+        return described
 
     def describe_broker(self, names: Collection[str] | None = None) -> list[Described]:
         """All settings of this broker, or those named."""
-        described = [
-            _described(
-                setting,
-                tuple(self._broker_synonyms(((setting.name, 1),))),
-                read_only=setting.mode is UpdateMode.READ_ONLY,
-            )
-            for setting in _chosen(BROKER_SETTINGS, names)
-        ]
+        described = []
+        for setting in _chosen(BROKER_SETTINGS, names):
+            name = setting.name
+            # The value is what this name says; what others say of the same thing is only shown beside it.
+            found = next(iter(self._candidates([(name, 1)])), None)
+            shown = self._shown_synonyms(name, self._candidates((same, 1) for same in _SAME.get(name, (name,))))
+            described.append(_described(setting, found, shown, read_only=setting.mode is UpdateMode.READ_ONLY))
         return described + list(_unknown(self._layers[:2], names))
 
     def describe_all_brokers(self, names: Collection[str] | None = None) -> list[Described]:
         """What was set for all brokers at once; nothing else."""
         layer = self._layers[1]
+        synonyms = {name: Synonym(name, value, layer[0]) for name, value in layer[1].items()}
         described = [
-            _described(setting, (Synonym(setting.name, layer[1][setting.name], layer[0]),), read_only=False)
+            _described(setting, synonyms[setting.name], (synonyms[setting.name],), read_only=False)
             for setting in _chosen(BROKER_SETTINGS, names)
-            if setting.name in layer[1]
+            if setting.name in synonyms
         ]
         return described + list(_unknown((layer,), names))
 
-    def _topic_synonyms(self, setting: Setting, own: Mapping[str, str]) -> Iterator[Synonym]:
-        if setting.name in own:
-            yield Synonym(setting.name, own[setting.name], ConfigSource.DYNAMIC_TOPIC_CONFIG)
-        yield from self._broker_synonyms(setting.synonyms)
+    def _topic_setting(self, setting: Setting, own: Mapping[str, str]) -> Described:
+        of_brokers = list(self._candidates(setting.synonyms))
+        shown = self._shown_synonyms(setting.synonyms[0][0], of_brokers) if setting.synonyms else ()
+        if setting.name not in own:
+            return _described(setting, next(iter(of_brokers), None), shown, read_only=False)
+        found = Synonym(setting.name, own[setting.name], ConfigSource.DYNAMIC_TOPIC_CONFIG)
+        return _described(setting, found, (found, *shown), read_only=False)
 
-    def _broker_synonyms(self, names: Iterable[tuple[str, int]]) -> Iterator[Synonym]:
+    def _candidates(self, names: Iterable[tuple[str, int]]) -> Iterator[Synonym]:
+        """What could be the value of a setting, the one that counts first: by layer, then by name."""
         names = tuple(names)
         for source, layer in self._layers:
             for name, factor in names:
@@ -122,7 +150,10 @@ class Settings:
             setting = BROKER_SETTINGS.get(name)
             if setting is not None and setting.default is not None:
                 yield Synonym(name, setting.default, ConfigSource.DEFAULT_CONFIG, factor)
-                return
+
+    def _shown_synonyms(self, name: str, candidates: Iterable[Synonym]) -> tuple[Synonym, ...]:
+        """As Kafka shows them: nothing before the first that has the name itself."""
+        return tuple(dropwhile(lambda synonym: synonym.name != name, candidates))
 
 
 def _chosen(table: Mapping[str, Setting], names: Collection[str] | None) -> Iterator[Setting]:
@@ -131,17 +162,18 @@ def _chosen(table: Mapping[str, Setting], names: Collection[str] | None) -> Iter
             yield setting
 
 
-def _described(setting: Setting, synonyms: tuple[Synonym, ...], *, read_only: bool) -> Described:
-    first = synonyms[0] if synonyms else Synonym(setting.name, setting.default, ConfigSource.DEFAULT_CONFIG)
+def _described(setting: Setting, found: Synonym | None, shown: tuple[Synonym, ...], *, read_only: bool) -> Described:
+    """`found` is the value that counts; where it comes from is said by the first synonym that is shown."""
+    value = Synonym(setting.name, setting.default, ConfigSource.DEFAULT_CONFIG) if found is None else found
     sensitive = setting.is_sensitive
     return Described(
         name=setting.name,
-        value=None if sensitive else _shown(setting, _scaled(first)),
-        source=first.source,
+        value=None if sensitive else _shown(setting, _scaled(value)),
+        source=shown[0].source if shown else ConfigSource.DEFAULT_CONFIG,
         read_only=read_only,
         sensitive=sensitive,
         type=setting.type,
-        synonyms=tuple(synonym._replace(value=None) for synonym in synonyms) if sensitive else synonyms,
+        synonyms=tuple(synonym._replace(value=None) for synonym in shown) if sensitive else shown,
         help=setting.help,
     )
 
@@ -180,11 +212,13 @@ def describe(
     static: Mapping[str, str],
     names: Collection[str] | None = None,
 ) -> list[Described]:
-    """What DescribeConfigs answers for a topic, this broker, or all brokers."""
+    """What DescribeConfigs answers for a topic, a group, this broker, or all brokers."""
     settings = Settings(image, broker, static)
     match resource:
         case (ResourceType.TOPIC, name):
             return settings.describe_topic(name, names)
+        case (ResourceType.GROUP, name):
+            return settings.describe_group(name, names)
         case (ResourceType.BROKER, ""):
             return settings.describe_all_brokers(names)
         case (ResourceType.BROKER, name) if name == str(broker):

@@ -4,6 +4,7 @@ import pytest
 
 from harness.controller_desk import Desk
 from tidelog.controller.settings import Alteration, Operation, alter, replace
+from tidelog.controller.state import Policy
 from tidelog.controller.topics import NewTopic, create
 from tidelog.metadata.image import ConfigResource, ResourceType
 from tidelog.model.errors import ErrorCode
@@ -11,6 +12,8 @@ from tidelog.model.errors import ErrorCode
 ORDERS = ConfigResource(ResourceType.TOPIC, "orders")
 BROKER = ConfigResource(ResourceType.BROKER, "1")
 ALL_BROKERS = ConfigResource(ResourceType.BROKER, "")
+READERS = ConfigResource(ResourceType.GROUP, "readers")
+SESSION = "consumer.session.timeout.ms"
 SET, DELETE, APPEND, SUBTRACT = Operation
 
 
@@ -93,6 +96,16 @@ def test_a_value_that_is_the_same_as_before_writes_no_record() -> None:
             ErrorCode.INVALID_REQUEST,
             id="broker without a number",
         ),
+        pytest.param(READERS, ("foo", SET, "1"), ErrorCode.INVALID_CONFIG, id="unknown key of a group"),
+        pytest.param(READERS, (SESSION, SET, "x"), ErrorCode.INVALID_CONFIG, id="group: not a number"),
+        pytest.param(READERS, (SESSION, SET, "44999"), ErrorCode.INVALID_CONFIG, id="group: below the broker's limit"),
+        pytest.param(READERS, (SESSION, SET, "60001"), ErrorCode.INVALID_CONFIG, id="group: above the broker's limit"),
+        pytest.param(
+            ConfigResource(ResourceType.GROUP, ""),
+            (SESSION, SET, "50000"),
+            ErrorCode.INVALID_REQUEST,
+            id="group without a name",
+        ),
         pytest.param(
             ConfigResource(ResourceType.BROKER_LOGGER, "1"),
             ("root", SET, "INFO"),
@@ -156,6 +169,17 @@ def test_brokers_have_settings_of_their_own_and_together() -> None:
 
     assert desk.image.config(BROKER) == {"log.cleaner.threads": "2"}
     assert desk.image.config(ALL_BROKERS) == {"log.retention.ms": "5555"}
+
+
+def test_groups_have_settings_within_the_limits_of_the_broker() -> None:
+    desk = Desk(policy=Policy(static_settings={"group.consumer.min.session.timeout.ms": "6000"}))
+
+    assert altered(desk, READERS, (SESSION, SET, "6000")) is ErrorCode.NONE
+    assert desk.image.config(READERS) == {SESSION: "6000"}
+    # A session that ends before the next heartbeat could come is none.
+    assert altered(desk, READERS, ("consumer.heartbeat.interval.ms", SET, "6000")) is ErrorCode.INVALID_CONFIG
+    assert altered(desk, READERS, (SESSION, DELETE, None)) is ErrorCode.NONE
+    assert desk.image.config(READERS) == {}
 
 
 def test_settings_that_contradict_what_is_already_set_are_refused() -> None:

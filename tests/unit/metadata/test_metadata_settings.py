@@ -8,6 +8,7 @@ from tidelog.metadata.image import EMPTY, ClusterImage, ConfigResource, Resource
 from tidelog.metadata.replay import replay
 from tidelog.metadata.settings import ConfigSource, Described, Settings, describe
 from tidelog.model.broker_settings import BROKER_SETTINGS
+from tidelog.model.group_settings import GROUP_SETTINGS
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset
 from tidelog.model.topic_settings import TOPIC_SETTINGS
 from tidelog.wire.messages import metadata_records as wire
@@ -44,7 +45,10 @@ def test_a_topic_that_sets_nothing_has_the_defaults() -> None:
     retention = one("retention.ms", ORDERS, image_with())
 
     assert (retention.value, retention.source, retention.read_only) == ("604800000", DEFAULT, False)
-    assert [synonym[:3] for synonym in retention.synonyms] == [("log.retention.hours", "168", DEFAULT)]
+    # Kafka names no synonym here: it shows them from the first that has the finest unit, and none has.
+    assert retention.synonyms == ()
+    cleanup = one("cleanup.policy", ORDERS, image_with())
+    assert [synonym[:3] for synonym in cleanup.synonyms] == [("log.cleanup.policy", "delete", DEFAULT)]
 
 
 def test_every_source_of_a_value_is_told_and_the_nearest_counts() -> None:
@@ -79,7 +83,37 @@ def test_every_source_of_a_value_is_told_and_the_nearest_counts() -> None:
 def test_a_value_in_another_unit_is_converted(static: dict[str, str], value: str) -> None:
     retention = one("retention.ms", ORDERS, image_with(), **static)
 
-    assert (retention.value, retention.source) == (value, FILE)
+    # Kafka calls this a default, too: see above.
+    assert (retention.value, retention.source, retention.synonyms) == (value, DEFAULT, ())
+
+
+def test_a_broker_s_setting_in_several_units_is_shown_from_its_own_unit_on() -> None:
+    image = image_with((ResourceType.BROKER, "1", "log.retention.ms", "5"))
+    me = ConfigResource(ResourceType.BROKER, "1")
+
+    finest = one("log.retention.ms", me, image)
+    hours = one("log.retention.hours", me, image)
+
+    assert (finest.value, finest.source) == ("5", MINE)
+    assert [synonym[:3] for synonym in finest.synonyms] == [
+        ("log.retention.ms", "5", MINE),
+        ("log.retention.hours", "168", DEFAULT),
+    ]
+    assert (hours.value, hours.source) == ("168", DEFAULT)
+    assert [synonym[:3] for synonym in hours.synonyms] == [("log.retention.hours", "168", DEFAULT)]
+
+
+def test_a_group_has_the_broker_s_defaults_until_it_has_settings_of_its_own() -> None:
+    image = image_with((ResourceType.GROUP, "readers", "consumer.session.timeout.ms", "50000"))
+    readers = ConfigResource(ResourceType.GROUP, "readers")
+
+    session = one("consumer.session.timeout.ms", readers, image)
+    heartbeat = one("consumer.heartbeat.interval.ms", readers, image, group_consumer_heartbeat_interval_ms="7000")
+
+    assert (session.value, session.source) == ("50000", ConfigSource.DYNAMIC_GROUP_CONFIG)
+    assert [synonym[:2] for synonym in session.synonyms] == [("consumer.session.timeout.ms", "50000")]
+    assert (heartbeat.value, heartbeat.source) == ("7000", DEFAULT)
+    assert {entry.name for entry in describe(image, readers, ME, {})} == set(GROUP_SETTINGS)
 
 
 def test_a_brokers_setting_tells_its_sources_and_whether_it_can_change() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tidelog.model.accepted_settings import ACCEPTED_SETTINGS
 from tidelog.model.broker_settings import BROKER_SETTINGS, HONOURED_SETTINGS, SETTING_FIELDS
+from tidelog.model.group_settings import GROUP_SETTINGS
 from tidelog.model.settings import Setting, SettingType, parse_value, show_value
 from tidelog.model.topic_settings import TOPIC_SETTINGS, TopicConfig, topic_defaults
 
@@ -17,6 +18,7 @@ RECORDED = Path(__file__).parents[2] / "data" / "apache-kafka-4.2-configs.json"
 APACHE_KAFKA: dict[str, list[dict[str, Any]]] = json.loads(RECORDED.read_text("utf-8"))
 TOPIC = {row["name"]: row for row in APACHE_KAFKA["topic"]}
 BROKER = {row["name"]: row for row in APACHE_KAFKA["broker"]}
+GROUP = {row["name"]: row for row in APACHE_KAFKA["group"]}
 # Kafka's rules that say no more than that there is a value.
 NO_REAL_RULE = {None, "non-null string", "non-empty string", "non-empty list"}
 
@@ -55,6 +57,16 @@ def test_a_brokers_setting_is_as_kafka_describes_it(name: str) -> None:
     setting = BROKER_SETTINGS[name]
     assert described(setting) == expected(BROKER[name])
     assert setting.mode.value == BROKER[name]["mode"]
+
+
+@pytest.mark.parametrize("name", GROUP)
+def test_a_groups_setting_is_as_kafka_describes_it(name: str) -> None:
+    assert described(GROUP_SETTINGS[name]) == expected(GROUP[name])
+    assert GROUP_SETTINGS[name].help.endswith(".")
+
+
+def test_groups_have_exactly_kafkas_settings() -> None:
+    assert set(GROUP_SETTINGS) == set(GROUP)
 
 
 @pytest.mark.parametrize("name", [name for name, row in TOPIC.items() if row["synonyms"]])

@@ -63,6 +63,10 @@ class DescribeConfigsHandler:
                         f"Unexpected broker id, expected {self._node_id} or empty string, but received {name}",
                     )
                 return ConfigResource(ResourceType.BROKER, name)
+            case ResourceType.GROUP:
+                if not name:
+                    raise ProtocolError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+                return ConfigResource(ResourceType.GROUP, name)
             case kind:
                 raise ProtocolError(ErrorCode.INVALID_REQUEST, f"Settings of resource type {kind} are not served.")
 
