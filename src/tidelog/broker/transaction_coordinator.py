@@ -11,8 +11,10 @@ from typing import Final, TypeVar
 
 from tidelog.broker.commands import Commands
 from tidelog.broker.producer_ids import ProducerIds
-from tidelog.broker.transaction_markers import LocalMarkers, MarkerSender, Timers
-from tidelog.broker.transaction_shard import Command, TransactionShardHost
+from tidelog.broker.timers import Timers
+from tidelog.broker.transaction_markers import LocalMarkers, MarkerSender
+from tidelog.broker.transaction_request import Command
+from tidelog.broker.transaction_shard import TransactionShardHost
 from tidelog.controller.topics import NewTopic, TopicCreated, create
 from tidelog.metadata.delta import Delta
 from tidelog.metadata.image import ClusterImage

@@ -8,10 +8,11 @@ transaction's markers going until every partition has its own. What an error mea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from tidelog.broker.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from tidelog.broker.logs import log
+from tidelog.broker.timers import Timer, Timers
 from tidelog.groups.records import EndTransaction
 from tidelog.metadata.image import ClusterImage
 from tidelog.model.errors import ErrorCode, ProtocolError
@@ -23,14 +24,6 @@ from tidelog.transactions.transaction import EPOCH_BUMPING_VERSION, Producer
 from tidelog.wire import control
 
 PartitionErrors = dict[TopicPartition, ErrorCode]
-
-
-class Timer(Protocol):
-    def cancel(self) -> None: ...
-
-
-class Timers(Protocol):
-    def call_later(self, delay: float, callback: Callable[[], object]) -> Timer: ...
 
 
 class Marker(NamedTuple):

@@ -1,0 +1,129 @@
+"""One command on a transactional id on its way to a reply.
+
+Some are given again: with a fresh producer id, or when the markers of a transaction that ends are written. So a client
+that ends a transaction and starts the next, or takes over an id, is answered when it can go on, and need not ask again
+and again; and who was told of a commit finds it everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from tidelog.broker.timers import Timer, Timers
+from tidelog.machine.runtime import Result
+from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.ids import ProducerId
+from tidelog.transactions.calls import Again, Ending, Outcome, Step
+from tidelog.transactions.records import TransactionRecord
+from tidelog.transactions.shard import TransactionShard
+
+ReplyT = TypeVar("ReplyT")
+# A command gets the shard, a fresh producer id when it has asked for one, and the time.
+Command = Callable[[TransactionShard, ProducerId | None, int], Outcome[ReplyT]]
+
+# How long a request waits for the markers of a transaction that ends. Then the end of it is answered, which is decided
+# whatever happens, and everybody else is told to come again.
+MARKERS_WAIT_MS: Final = 500
+
+
+class Host(Protocol):
+    """What a request needs of the shard's host."""
+
+    timers: Timers
+
+    @property
+    def now_ms(self) -> Callable[[], int]: ...
+
+    @property
+    def take_producer_id(self) -> Callable[[Callable[[ProducerId | ProtocolError], None]], None]: ...
+
+    def ask(
+        self,
+        query: Callable[[TransactionShard], Result[TransactionRecord, ReplyT]],
+        answer: Callable[[ReplyT | ProtocolError], None],
+    ) -> None: ...
+
+    def deliver(self, ending: Ending) -> None: ...
+    def wait(self, transactional_id: str, request: TransactionRequest[Any]) -> None: ...
+    def wait_no_longer(self, transactional_id: str, request: TransactionRequest[Any]) -> None: ...
+
+
+class TransactionRequest(Generic[ReplyT]):
+    __slots__ = ("_answer", "_command", "_host", "_may_wait", "_reply", "_timer", "_transactional_id")
+
+    def __init__(
+        self,
+        host: Host,
+        transactional_id: str,
+        command: Command[ReplyT],
+        answer: Callable[[ReplyT | ProtocolError], None],
+    ) -> None:
+        self._host = host
+        self._transactional_id = transactional_id
+        self._command = command
+        self._answer = answer
+        self._reply: ReplyT | ProtocolError = ProtocolError(
+            ErrorCode.CONCURRENT_TRANSACTIONS, "The end of a transaction is under way."
+        )
+        self._may_wait = True
+        self._timer: Timer | None = None
+
+    def run(self, fresh_id: ProducerId | None) -> None:
+        self._host.ask(lambda shard: self._command(shard, fresh_id, self._host.now_ms()), self._stepped)
+
+    def ended(self) -> None:
+        """The markers that it waited for are written."""
+        self._stop_timer()
+        if isinstance(self._reply, ProtocolError):
+            self.run(None)
+        else:
+            self._answer(self._reply)
+
+    def give_up(self, error: ProtocolError) -> None:
+        """There will be no more: an end that was decided is answered as such, anything else by the error."""
+        self._stop_timer()
+        self._answer(error if isinstance(self._reply, ProtocolError) else self._reply)
+
+    def _stepped(self, outcome: Step[ReplyT] | ProtocolError) -> None:
+        if isinstance(outcome, ProtocolError):
+            if outcome.code is ErrorCode.CONCURRENT_TRANSACTIONS and self._may_wait:
+                self._wait()
+            else:
+                self._answer(outcome)
+            return
+        reply = outcome.reply
+        if reply is Again.WITH_PRODUCER_ID:
+            self._host.take_producer_id(self._took)
+            return
+        if outcome.ending is None:
+            assert not isinstance(reply, Again)
+            self._answer(reply)
+            return
+        if not isinstance(reply, Again):
+            self._reply = reply
+        self._wait()
+        self._host.deliver(outcome.ending)
+
+    def _took(self, fresh_id: ProducerId | ProtocolError) -> None:
+        if isinstance(fresh_id, ProtocolError):
+            # The producer comes again; it does not matter where the block of ids is held up.
+            self._answer(ProtocolError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        else:
+            self.run(fresh_id)
+
+    def _wait(self) -> None:
+        """Wait once, and not for long: a partition without a leader may hold markers up for any time."""
+        self._may_wait = False
+        self._timer = self._host.timers.call_later(MARKERS_WAIT_MS / 1000, self._timed_out)
+        self._host.wait(self._transactional_id, self)
+
+    def _timed_out(self) -> None:
+        self._timer = None
+        self._host.wait_no_longer(self._transactional_id, self)
+        self._answer(self._reply)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
