@@ -12,6 +12,7 @@ from tidelog.broker.commands import Commands
 from tidelog.broker.dispatch import Dispatch, Served, serve
 from tidelog.broker.fetch_sessions import FetchSessions
 from tidelog.broker.group_coordinator import GroupCoordinator
+from tidelog.broker.handlers.alter_client_quotas import AlterClientQuotasHandler
 from tidelog.broker.handlers.alter_configs import AlterConfigsHandler
 from tidelog.broker.handlers.api_versions import ApiVersionsHandler
 from tidelog.broker.handlers.consumer_group_describe import ConsumerGroupDescribeHandler
@@ -20,6 +21,7 @@ from tidelog.broker.handlers.create_topics import CreateTopicsHandler
 from tidelog.broker.handlers.delete_groups import DeleteGroupsHandler
 from tidelog.broker.handlers.delete_records import DeleteRecordsHandler
 from tidelog.broker.handlers.delete_topics import DeleteTopicsHandler
+from tidelog.broker.handlers.describe_client_quotas import DescribeClientQuotasHandler
 from tidelog.broker.handlers.describe_cluster import DescribeClusterHandler
 from tidelog.broker.handlers.describe_configs import DescribeConfigsHandler
 from tidelog.broker.handlers.describe_groups import DescribeGroupsHandler
@@ -49,6 +51,7 @@ from tidelog.metadata.image import ClusterImage
 from tidelog.model.broker_settings import BrokerConfig
 from tidelog.model.ids import NodeId
 from tidelog.replica.partitions import LedPartitions
+from tidelog.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from tidelog.wire.messages.alter_configs import AlterConfigsRequest
 from tidelog.wire.messages.api_versions import ApiVersionsRequest
 from tidelog.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -57,6 +60,7 @@ from tidelog.wire.messages.create_topics import CreateTopicsRequest
 from tidelog.wire.messages.delete_groups import DeleteGroupsRequest
 from tidelog.wire.messages.delete_records import DeleteRecordsRequest
 from tidelog.wire.messages.delete_topics import DeleteTopicsRequest
+from tidelog.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from tidelog.wire.messages.describe_cluster import DescribeClusterRequest
 from tidelog.wire.messages.describe_configs import DescribeConfigsRequest
 from tidelog.wire.messages.describe_groups import DescribeGroupsRequest
@@ -146,6 +150,8 @@ def _handlers(parts: Parts) -> list[Served]:
         serve(AlterConfigsRequest, AlterConfigsHandler(commands)),
         serve(IncrementalAlterConfigsRequest, IncrementalAlterConfigsHandler(commands)),
         serve(ListConfigResourcesRequest, ListConfigResourcesHandler(image)),
+        serve(DescribeClientQuotasRequest, DescribeClientQuotasHandler(image)),
+        serve(AlterClientQuotasRequest, AlterClientQuotasHandler(commands)),
         serve(DescribeClusterRequest, DescribeClusterHandler(image, parts.cluster_id, parts.controller_id)),
         serve(DeleteRecordsRequest, DeleteRecordsHandler(partitions)),
         serve(DescribeLogDirsRequest, DescribeLogDirsHandler(parts.directories)),

@@ -23,8 +23,10 @@ from tidelog.broker.own_settings import OwnSettings
 from tidelog.broker.partition_logs import PartitionLogs, log_config
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.quorum import QuorumOfOne, open_metadata_log
+from tidelog.broker.quotas import Windows
 from tidelog.broker.settings import LiveSettings
 from tidelog.broker.storage import Storage
+from tidelog.broker.throttling import Throttling
 from tidelog.broker.transaction_coordinator import TransactionCoordinator
 from tidelog.broker.transaction_markers import LocalMarkers
 from tidelog.broker.turn import Turn
@@ -170,6 +172,9 @@ class BrokerNode:
                 now_ms=lambda: self._turn_ms,
             )
         )
+        windows = Windows(config.quota_window_num, config.quota_window_size_seconds * 1000)
+        throttling = Throttling(dispatch, windows, self._loop, self._steady_ms)
+        self._publisher.subscribe(throttling.apply)
         for listener, sock in sockets:
             self._listeners.append(
                 Listener(

@@ -48,12 +48,14 @@ class Connection:
         "_body",
         "_body_bytes",
         "_calls",
+        "_calls_max",
         "_carried",
         "_fd",
         "_filled",
         "_flush_scheduled",
         "_frame_bytes_max",
         "_handle_frame",
+        "_mutes",
         "_on_close",
         "_out",
         "_out_bytes",
@@ -97,6 +99,9 @@ class Connection:
         self._filled = 0
         self._backlog: memoryview | None = None
         self._calls: deque[Call] = deque()
+        # 0 while the client is muted: nothing more of it is handled.
+        self._calls_max = CALLS_WAITING_MAX
+        self._mutes = 0
         self._out: deque[bytes | bytearray | memoryview | FileSlice] = deque()
         self._out_bytes = 0
         self._flush_scheduled = False
@@ -162,7 +167,7 @@ class Connection:
                     self._begin_body(view[position + 4 : end], size)
                     return True
                 break
-            if self._out_bytes > ANSWERS_QUEUED_BYTES_MAX or len(self._calls) >= CALLS_WAITING_MAX:
+            if self._out_bytes > ANSWERS_QUEUED_BYTES_MAX or len(self._calls) >= self._calls_max:
                 # The rest waits, outside of the arena, until the client has taken its answers.
                 self._backlog = memoryview(bytearray(view[position:end]))
                 self._pause_reading()
@@ -236,16 +241,30 @@ class Connection:
 
     def _go_on_reading(self) -> None:
         """Called when answers have left: first the requests already here, then the socket."""
-        if self.closed or self._out_bytes > ANSWERS_QUEUED_BYTES_MAX or len(self._calls) >= CALLS_WAITING_MAX:
+        if self.closed or self._out_bytes > ANSWERS_QUEUED_BYTES_MAX or len(self._calls) >= self._calls_max:
             return
         if self._backlog is not None:
             backlog, self._backlog = self._backlog, None
             self._turn.begin()
             if not self._consume(backlog, len(backlog)):
                 return
-        if not self._reading:
+        if not self._reading and not self._mutes:
             self._reading = True
             self._poller.add_reader(self._fd, self.on_readable)
+
+    def mute(self) -> None:
+        """Read and handle nothing more until as many calls of `unmute` have come; answers go on leaving."""
+        self._mutes += 1
+        self._calls_max = 0
+        if not self.closed:
+            self._pause_reading()
+
+    def unmute(self) -> None:
+        self._mutes -= 1
+        if not self._mutes:
+            self._calls_max = CALLS_WAITING_MAX
+            if not self._writing and not self._reading:
+                self._go_on_reading()
 
     # Answering
 

@@ -80,11 +80,17 @@ class Dispatch:
         self._served = {api.api_key: api for api in served}
         self._write_now = write_now
         self._routes: dict[tuple[int, int], _Route] = {}
+        self._wrap: Callable[[type[Request], Handler], Handler] = lambda _, handler: handler
         self.statistics = {key: ApiStatistics(API_NAMES[key]) for key in self._served}
 
     @property
     def api_versions(self) -> list[ApiVersion]:
         return [ApiVersion(key, *api.advertised) for key, api in sorted(self._served.items())]
+
+    def route_through(self, wrap: Callable[[type[Request], Handler], Handler]) -> None:
+        """From now on requests go to what `wrap` makes of their handlers; it is asked once for each route."""
+        self._wrap = wrap
+        self._routes.clear()
 
     def handle_frame(self, connection: Connection, frame: memoryview) -> Call | None:
         """Decode and handle one request. What the peer did wrong closes its connection and nothing else."""
@@ -128,7 +134,8 @@ class Dispatch:
         header = call.header
         api = self._served.get(header.api_key)
         if api is not None and header.api_version in api.versions:
-            route = _Route(reader(api.request, header.api_version), api.handler, self.statistics[header.api_key])
+            handler = self._wrap(api.request, api.handler)
+            route = _Route(reader(api.request, header.api_version), handler, self.statistics[header.api_key])
             self._routes[header.api_key, header.api_version] = route
             return route
         if header.api_key == API_VERSIONS:

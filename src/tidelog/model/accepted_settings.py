@@ -78,8 +78,6 @@ num.replica.alter.log.dirs.threads | int | -
 offsets.load.buffer.size | int | 5242880 | [1,...]
 principal.builder.class | class | org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder |  | per-broker
 producer.purgatory.purge.interval.requests | int | 1000
-quota.window.num | int | 11 | [1,...]
-quota.window.size.seconds | int | 1 | [1,...]
 remote.fetch.max.wait.ms | int | 500 | [1,...] | cluster-wide
 remote.list.offsets.request.timeout.ms | long | 30000 | [1,...] | cluster-wide
 remote.log.index.file.cache.total.size.bytes | long | 1073741824 | [1,...] | cluster-wide

@@ -73,6 +73,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
     request_timeout_ms: int
     message_max_bytes: int
     fetch_max_bytes: int
+    quota_window_num: int
+    quota_window_size_seconds: int
     max_incremental_fetch_session_cache_slots: int
     min_insync_replicas: int
     producer_id_expiration_ms: int

@@ -109,6 +109,8 @@ SERVER_SETTINGS: Final = table(
             "The largest record batch that is accepted, where a topic does not say otherwise.", CLUSTER_WIDE,
         ),
         Setting("fetch.max.bytes", INT, "57671680", at_least(1024), "The most bytes that one fetch answers with."),
+        Setting("quota.window.num", INT, "11", at_least(1), "Over how many windows the rates of clients are measured."),
+        Setting("quota.window.size.seconds", INT, "1", at_least(1), "How long one such window is."),
         Setting(
             "max.incremental.fetch.session.cache.slots", INT, "1000", at_least(0),
             "How many fetch sessions are kept.",

@@ -203,3 +203,40 @@ def test_a_client_that_vanishes_is_forgotten(bench: Bench) -> None:
     bench.run()
     assert bench.connection.closed
     assert len(bench.close_reasons) == 1
+
+
+def test_a_muted_client_is_answered_but_neither_read_nor_handled_until_it_is_unmuted(bench: Bench) -> None:
+    def answer_and_mute(call: Call, body: bytes) -> None:
+        call.connection.mute()
+        bench.answer(call, body)
+
+    bench.handle = answer_and_mute
+    bench.send(frame(b"first") + frame(b"second"))
+    assert bench.received() == frame(b"first")
+    bench.send(frame(b"third"))
+    assert bench.frames == [b"first"]
+
+    bench.connection.unmute()
+    assert bench.received() == frame(b"second")
+    bench.handle = bench.answer
+    bench.connection.unmute()
+    assert bench.received() == frame(b"third")
+
+
+def test_a_client_muted_twice_is_unmuted_twice(bench: Bench) -> None:
+    bench.connection.mute()
+    bench.connection.mute()
+    bench.connection.unmute()
+    bench.send(frame(b"wait"))
+    assert bench.frames == []
+
+    bench.connection.unmute()
+    assert bench.received() == frame(b"wait")
+
+
+def test_a_client_that_leaves_while_it_is_muted_is_forgotten(bench: Bench) -> None:
+    bench.connection.mute()
+    bench.connection.close("enough")
+    bench.connection.unmute()
+    bench.run()
+    assert bench.close_reasons == ["enough"]
