@@ -232,7 +232,7 @@ def _fetch(node: Node, role: Follower | Unattached) -> int:
     wait_until = role.errand.wait_until(node.now_ms, settings.retry_backoff_ms)
     if wait_until != node.now_ms:
         return wait_until
-    if node.must_sync_first or node.installing is not None:
+    if not may_acknowledge(node) or node.installing is not None:
         return NEVER
     leader = _leader_to_ask(node, role)
     destination = _anybody(node) if leader is None else leader
@@ -248,6 +248,11 @@ def _fetch(node: Node, role: Follower | Unattached) -> int:
         position = (node.end_offset, node.last_epoch, node.high_watermark)
         node.emit(SendFetch(request_id, destination, node.epoch, *position, wait_max_ms))
     return role.errand.deadline_ms
+
+
+def may_acknowledge(node: Node) -> bool:
+    """Whether all that the next fetch would acknowledge is on the disk."""
+    return not node.must_sync_first
 
 
 def _leader_to_ask(node: Node, role: Follower | Unattached) -> NodeId | None:
