@@ -30,3 +30,7 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     # cleanup.policy: offsets of a compacted log have gaps, and only a "delete" policy lets retention take segments.
     compacted: bool = False
     deletes_old_segments: bool = True
+    delete_retention_ms: int = DAY_MS
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = NEVER

@@ -60,7 +60,19 @@ def delete_folder_name(partition: TopicPartition, unique: UUID) -> str:
 class LogDirectory:
     """One directory with the partitions in it."""
 
-    __slots__ = ("_lock", "broken", "clock", "failure", "files", "logs", "open_files", "owner", "path", "was_clean")
+    __slots__ = (
+        "_lock",
+        "broken",
+        "clock",
+        "compacted",
+        "failure",
+        "files",
+        "logs",
+        "open_files",
+        "owner",
+        "path",
+        "was_clean",
+    )
 
     def __init__(self, path: str, files: Files, clock: Clock, open_files_max: int) -> None:
         self.path = path
@@ -68,6 +80,8 @@ class LogDirectory:
         self.clock = clock
         self.open_files = OpenFiles(files, open_files_max)
         self.logs: dict[TopicPartition, PartitionLog] = {}
+        # Up to where each log is compacted.
+        self.compacted: dict[TopicPartition, Offset] = {}
         # Partitions that could not be opened although the disk works, and why.
         self.broken: dict[TopicPartition, CorruptLog] = {}
         self.owner: DirectoryOwner | None = None
@@ -98,7 +112,7 @@ class LogDirectory:
             files.sync_directory(path)
         recovery_points = self._checkpoint(RECOVERY_POINT_FILE)
         starts = self._checkpoint(LOG_START_FILE)
-        compacted = self._checkpoint(CLEANER_OFFSET_FILE)
+        self.compacted = compacted = self._checkpoint(CLEANER_OFFSET_FILE)
         high_watermarks.update(self._checkpoint(HIGH_WATERMARK_FILE))
         for entry in sorted(files.list(path)):
             partition = partition_of(entry.name)
@@ -143,6 +157,7 @@ class LogDirectory:
         Not synced: a crash may bring the folder back, and its topic id says that it is nobody's.
         """
         log = self.logs.pop(partition)
+        self.compacted.pop(partition, None)
         doomed = f"{self.path}/{delete_folder_name(partition, uuid4())}"
         log.deleted = True
         self.files.rename(log.directory, doomed)
@@ -158,6 +173,12 @@ class LogDirectory:
             with contextlib.suppress(FileNotFoundError):
                 self.files.remove(f"{path}/{entry.name}")
         self.files.remove_directory(path)
+
+    def note_compacted(self, partition: TopicPartition, up_to: Offset) -> None:
+        """Write down how far a log is compacted: its offsets may have gaps up to there. Raises OSError."""
+        self.compacted[partition] = up_to
+        here = {known: offset for known, offset in self.compacted.items() if known in self.logs}
+        write_offsets(self.files, self.path, CLEANER_OFFSET_FILE, here)
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
         """Write down how far each partition is flushed, replicated and where it starts. Raises OSError."""

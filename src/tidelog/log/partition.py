@@ -7,6 +7,7 @@ file and never copies. Only `flush` may run in another thread. Opening an existi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tidelog.env.clock import Clock
@@ -515,6 +516,7 @@ class PartitionLog:
         self._is_as_closed = False
         self.write_staged()
         self._raise_if_failed()
+        self._segments.drop_swap()
         self.lower_recovery_point(offset)
         self._durability.has_new_names = True
         self._roll_timestamp = _ASK_EVERY_TIME
@@ -555,6 +557,18 @@ class PartitionLog:
             self.start_offset = max(self.start_offset, self._segments[0].base_offset)
         # Epochs go with segments, not with the start offset: a crash may lose that, and then they are needed again.
         self.epochs.truncate_from_start(self._segments[0].base_offset)
+        self._durability.has_new_names = True
+
+    def begin_swap(self, old: Sequence[Segment]) -> bool:
+        """Announce what compaction made of these segments; sync the directory, then `finish_swap`. Raises OSError."""
+        self._is_as_closed = False
+        return self._segments.begin_swap(old)
+
+    def finish_swap(self) -> None:
+        """Put what was announced in the place of the old segments, unless they changed since. Raises OSError."""
+        delay_ms = self.config.file_delete_delay_ms
+        for gone in self._segments.finish_swap(self.config, delay_ms)[1:]:
+            self._segments.remove_later(self.snapshots.rename_to_deleted(gone.base_offset), delay_ms)
         self._durability.has_new_names = True
 
     def reap(self, now_ms: int) -> int:

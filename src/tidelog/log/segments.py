@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import contextlib
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tidelog.env.clock import Clock
 from tidelog.log.config import LogConfig
 from tidelog.log.open_files import OpenFiles
 from tidelog.log.segment import Segment
+from tidelog.log.swap import announce, give_final_names, take_back
 from tidelog.model.ids import Offset
 
 
 class Segments:
     """At least one segment, oldest first; the last one is the active one."""
 
-    __slots__ = ("_bases", "_clock", "_directory", "_doomed", "_open_files", "_segments", "active")
+    __slots__ = ("_bases", "_clock", "_directory", "_doomed", "_open_files", "_segments", "_swapping", "active")
 
     def __init__(self, segments: list[Segment], directory: str, open_files: OpenFiles, clock: Clock) -> None:
         self._segments = segments
@@ -30,6 +31,8 @@ class Segments:
         self._open_files = open_files
         self._clock = clock
         self._doomed: list[tuple[int, str]] = []
+        # Segments that are about to be replaced by one that was compacted from them.
+        self._swapping: tuple[Segment, ...] = ()
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -101,6 +104,44 @@ class Segments:
         self._doom(segment, delay_ms)
         del self._segments[0], self._bases[0]
         return segment
+
+    def begin_swap(self, old: Sequence[Segment]) -> bool:
+        """Announce the segment that is to replace these; False when they are no longer what it was made of."""
+        number = self._number_of(old)
+        if number is None or self._swapping:
+            take_back(self._open_files.files, self._directory, old[0].base_offset)
+            return False
+        self._swapping = tuple(old)
+        announce(self._open_files.files, self._directory, old[0].base_offset)
+        return True
+
+    def finish_swap(self, config: LogConfig, delay_ms: int) -> list[Segment]:
+        """Replace the segments, once what was announced is on the disk; returns them, none when it was called off."""
+        old, number = self._swapping, self._number_of(self._swapping)
+        if number is None:
+            self.drop_swap()
+            return []
+        self._swapping = ()
+        for segment in reversed(old):
+            self._doom(segment, delay_ms)
+        base = old[0].base_offset
+        give_final_names(self._open_files.files, self._directory, base)
+        self._segments[number : number + len(old)] = [Segment(self._open_files, self._directory, base, config)]
+        self._bases[number : number + len(old)] = [base]
+        return list(old)
+
+    def drop_swap(self) -> None:
+        """Call off a swap that was begun, before the log is cut: it would bring back what is cut."""
+        swapping, self._swapping = self._swapping, ()
+        if swapping:
+            take_back(self._open_files.files, self._directory, swapping[0].base_offset)
+
+    def _number_of(self, old: Sequence[Segment]) -> int | None:
+        """Where these segments are in the log; None when not all of them are, one after the other, and sealed."""
+        for number, segment in enumerate(self._segments[:-1]):
+            if old and segment is old[0]:
+                return number if tuple(self._segments[number:-1][: len(old)]) == tuple(old) else None
+        return None
 
     def _doom(self, segment: Segment, delay_ms: int) -> None:
         self.remove_later(segment.rename_to_deleted(), delay_ms)

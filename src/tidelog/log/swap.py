@@ -1,8 +1,8 @@
 """Putting a compacted segment in the place of those it was made of, so that a crash leaves the old ones or the new one.
 
-First its files, which are on the disk by then, are renamed from `.cleaned` to `.swap`, the batches last: from there on it
-counts. When that is on the disk, the old segments are renamed to `.deleted`, then the new files get their final names, the
-batches last again. Whoever finds a `.log.swap` at start completes the rest. Called by `log/segments.py` and
+First its files, which are on the disk by then, are renamed from `.cleaned` to `.swap`, the batches last: from there on
+it counts. When that is on the disk, the old segments are renamed to `.deleted`, then the new files get their final
+names, the batches last again. Whoever finds a `.log.swap` at start completes the rest. Called by `log/segments.py` and
 `log/recovery.py`.
 """
 

@@ -219,7 +219,7 @@ def build_batch(
         base_sequence=base_sequence,
         records_count=len(records),
     )
-    return _seal(header, body)
+    return seal_batch(header, body)
 
 
 def rebuild_batch(header: BatchHeader, kept: Sequence[Record], *, delete_horizon_ms: int | None = None) -> bytes:
@@ -243,7 +243,7 @@ def rebuild_batch(header: BatchHeader, kept: Sequence[Record], *, delete_horizon
     max_timestamp = header.max_timestamp
     if kept and not header.is_log_append_time:
         max_timestamp = max(record.timestamp for record in kept)
-    return _seal(
+    return seal_batch(
         msgspec.structs.replace(
             header,
             attributes=attributes,
@@ -255,7 +255,7 @@ def rebuild_batch(header: BatchHeader, kept: Sequence[Record], *, delete_horizon
     )
 
 
-def _seal(header: BatchHeader, body: bytes) -> bytes:
+def seal_batch(header: BatchHeader, body: bytes) -> bytes:
     """Put header and body together, with the length and the CRC that they have."""
     length = HEADER_BYTES + len(body) - LENGTH_OVERHEAD_BYTES
     batch = bytearray(

@@ -1,0 +1,212 @@
+"""One pass of compaction over a log: read the keys of its dirty part, then write its segments anew without what is
+superseded.
+
+Works on sealed segments and may run in a thread beside appends and reads. Segments are compacted in groups, oldest
+first, and each group takes its place in the log before the next is begun: a tombstone never goes before the records it
+deletes. `compact_now` does all of it in one thread, for tools and tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from tidelog.env.files import Files
+from tidelog.log.batch_filter import BatchFilter, body_of, placeholder
+from tidelog.log.cleanable import DirtySpan, LogView, SealedSegment, dirty_span, view_of
+from tidelog.log.cleaned_segment import CleanedSegment
+from tidelog.log.errors import CorruptLog
+from tidelog.log.key_offsets import KeyOffsets
+from tidelog.log.offset_index import RELATIVE_OFFSET_MAX
+from tidelog.log.partition import PartitionLog
+from tidelog.log.repair import valid_batches
+from tidelog.log.segment import Segment
+from tidelog.log.transaction_index import AbortedTransaction, TransactionIndex
+from tidelog.log.transaction_trail import TransactionTrail
+from tidelog.model.errors import ProtocolError
+from tidelog.model.ids import Offset
+from tidelog.wire.batch import BatchHeader, read_header
+
+KEYS_BYTES_MAX: Final = 128 * 1024 * 1024
+_EVERYWHERE: Final = Offset(2**63 - 1)
+
+# Told of every batch that was read, and how many bytes it has: waits where there must not be more, raises to stop.
+Pace = Callable[[int], None]
+
+
+class CleanedGroup(NamedTuple):
+    """Segments and what they became. The new files wait for their swap."""
+
+    old: tuple[Segment, ...]
+    base_offset: Offset
+    bytes_before: int
+    bytes_after: int
+
+
+class CompactionPass:
+    """Compacts one log as far as its memory for keys reaches. Raises OSError and CorruptLog."""
+
+    def __init__(
+        self, view: LogView, span: DirtySpan, files: Files, now_ms: int, *, keys_bytes_max: int, pace: Pace
+    ) -> None:
+        self._view = view
+        self._files = files
+        self._now_ms = now_ms
+        self._pace = pace
+        self.start = span.start
+        # Up to where the log is compacted when all groups are done.
+        self.end = span.end
+        self._keys_bytes_max = keys_bytes_max
+        self.records_read = 0
+
+    def groups(self) -> Iterator[CleanedGroup]:
+        """Compact one group after the other. A group whose records all stay is left as it is."""
+        aborted = [one for path in self._view.transaction_indexes for one in TransactionIndex(self._files, path).all()]
+        keys = self._read_keys(aborted)
+        sealed = [segment for segment in self._view.sealed if segment.base_offset < self.end]
+        config = self._view.config
+        trail = TransactionTrail(aborted, sealed[0].base_offset)
+        batch_filter = BatchFilter(keys, trail, self._view.last_of_producers, self._now_ms, config.delete_retention_ms)
+        for group in grouped(sealed, config.segment_bytes):
+            cleaned = CleanedSegment(
+                self._files, self._view.directory, group[0].base_offset, config.index_interval_bytes
+            )
+            try:
+                changed = self._rewrite(group, cleaned, batch_filter)
+                if changed:
+                    cleaned.complete()
+            except BaseException:
+                cleaned.discard()
+                raise
+            if not changed:
+                cleaned.discard()
+                continue
+            yield CleanedGroup(
+                tuple(one.segment for one in group),
+                cleaned.base_offset,
+                sum(one.size for one in group),
+                cleaned.size,
+            )
+
+    def _read_keys(self, aborted: list[AbortedTransaction]) -> KeyOffsets:
+        keys: KeyOffsets | None = None
+        trail = TransactionTrail(aborted, self.start)
+        for segment in self._view.sealed:
+            if segment.next_offset <= self.start or segment.base_offset >= self.end:
+                continue
+            for header, batch in self._batches(segment):
+                if header.last_offset < self.start:
+                    continue
+                if keys is None:
+                    keys = KeyOffsets(self._keys_bytes_max, header.base_offset)
+                if header.is_control or trail.is_aborted(header):
+                    if header.is_control:
+                        trail.is_needless(header, batch)
+                    continue
+                self._note(keys, segment, header, batch)
+                if keys.is_full and header.next_offset < self.end:
+                    self.end = header.next_offset
+                    break
+        if keys is None:
+            keys = KeyOffsets(self._keys_bytes_max, self.start)
+        keys.complete()
+        return keys
+
+    def _note(self, keys: KeyOffsets, segment: SealedSegment, header: BatchHeader, batch: memoryview) -> None:
+        try:
+            keys.note(body_of(header, batch), header.records_count, header.base_offset)
+        except ProtocolError as error:
+            raise self._corrupt(segment, header, error) from error
+        self.records_read += header.records_count
+
+    def _rewrite(self, group: list[SealedSegment], cleaned: CleanedSegment, batch_filter: BatchFilter) -> bool:
+        """Write what remains of a group; returns whether that differs from what is there."""
+        changed = len(group) > 1
+        leader_epoch = -1
+        for segment in group:
+            for header, batch in self._batches(segment):
+                leader_epoch = header.leader_epoch
+                if header.base_offset >= self.end:
+                    cleaned.add(header, batch)
+                    continue
+                try:
+                    remains = batch_filter.remains(header, batch)
+                except ProtocolError as error:
+                    raise self._corrupt(segment, header, error) from error
+                if remains is batch:
+                    cleaned.add(header, batch)
+                    continue
+                changed = True
+                if remains is not None:
+                    cleaned.add(read_header(remains), remains)
+            cleaned.add_aborted(batch_filter.trail.kept)
+            batch_filter.trail.kept.clear()
+            if segment.next_offset > self.end:
+                index = TransactionIndex(self._files, self._view.transaction_index_path(segment))
+                cleaned.add_aborted(one for one in index.all() if one.last_offset >= self.end)
+        if cleaned.last_offset < group[-1].base_offset:
+            # A recovery must see which segments this one replaces.
+            filler = placeholder(group[-1].base_offset, leader_epoch)
+            if len(group) > 1:
+                cleaned.add(read_header(filler), filler)
+        return changed
+
+    def _batches(self, segment: SealedSegment) -> Iterator[tuple[BatchHeader, memoryview]]:
+        file = self._files.open(self._view.log_path(segment))
+        end = 0
+        try:
+            for position, header, batch in valid_batches(file, segment.size, segment.base_offset, _EVERYWHERE):
+                self._pace(len(batch))
+                yield header, batch
+                end = position + len(batch)
+        finally:
+            file.close()
+        if end != segment.size:
+            raise CorruptLog(f"{self._view.log_path(segment)} has no valid batch at {end}")
+
+    def _corrupt(self, segment: SealedSegment, header: BatchHeader, error: ProtocolError) -> CorruptLog:
+        return CorruptLog(f"{self._view.log_path(segment)} has a batch at offset {header.base_offset}: {error}")
+
+
+def grouped(segments: list[SealedSegment], bytes_max: int) -> list[list[SealedSegment]]:
+    """Neighbours that together are no larger than one segment may be."""
+    groups: list[list[SealedSegment]] = []
+    size = 0
+    for segment in segments:
+        size += segment.size
+        if groups and size <= bytes_max and segment.next_offset - 1 - groups[-1][0].base_offset <= RELATIVE_OFFSET_MAX:
+            groups[-1].append(segment)
+        else:
+            groups.append([segment])
+            size = segment.size
+    return groups
+
+
+def no_pace(_bytes: int) -> None:
+    """As fast as it goes."""
+
+
+def compact_now(
+    log: PartitionLog,
+    compacted_up_to: Offset,
+    stable_offset: Offset,
+    now_ms: int,
+    *,
+    keys_bytes_max: int = KEYS_BYTES_MAX,
+    always: bool = False,
+) -> Offset:
+    """Compact a log in one pass, if it is time (or `always`); returns up to where it is compacted then."""
+    files = log.open_files.files
+    view = view_of(log, compacted_up_to, stable_offset)
+    span = dirty_span(view, files, now_ms)
+    if span is None and always and view.sealed and view.sealed[-1].next_offset > view.first_dirty_offset:
+        span = DirtySpan(view.first_dirty_offset, view.sealed[-1].next_offset, 1.0)
+    if span is None:
+        return compacted_up_to
+    compaction = CompactionPass(view, span, files, now_ms, keys_bytes_max=keys_bytes_max, pace=no_pace)
+    for group in compaction.groups():
+        if log.begin_swap(group.old):
+            files.sync_directory(log.directory)
+            log.finish_swap()
+    files.sync_directory(log.directory)
+    return compaction.end
