@@ -27,6 +27,7 @@ from tidelog.broker.handlers.describe_configs import DescribeConfigsHandler
 from tidelog.broker.handlers.describe_groups import DescribeGroupsHandler
 from tidelog.broker.handlers.describe_log_dirs import DescribeLogDirsHandler
 from tidelog.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
+from tidelog.broker.handlers.elect_leaders import ElectLeadersHandler
 from tidelog.broker.handlers.fetch import FetchHandler
 from tidelog.broker.handlers.find_coordinator import FindCoordinatorHandler
 from tidelog.broker.handlers.group_commands import GROUP_COMMANDS, GroupCommandHandler
@@ -34,6 +35,7 @@ from tidelog.broker.handlers.incremental_alter_configs import IncrementalAlterCo
 from tidelog.broker.handlers.list_config_resources import ListConfigResourcesHandler
 from tidelog.broker.handlers.list_groups import ListGroupsHandler
 from tidelog.broker.handlers.list_offsets import ListOffsetsHandler
+from tidelog.broker.handlers.list_partition_reassignments import ListPartitionReassignmentsHandler
 from tidelog.broker.handlers.metadata import MetadataHandler
 from tidelog.broker.handlers.offset_fetch import OffsetFetchHandler
 from tidelog.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
@@ -66,12 +68,14 @@ from tidelog.wire.messages.describe_configs import DescribeConfigsRequest
 from tidelog.wire.messages.describe_groups import DescribeGroupsRequest
 from tidelog.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from tidelog.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from tidelog.wire.messages.elect_leaders import ElectLeadersRequest
 from tidelog.wire.messages.fetch import FetchRequest
 from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from tidelog.wire.messages.list_config_resources import ListConfigResourcesRequest
 from tidelog.wire.messages.list_groups import ListGroupsRequest
 from tidelog.wire.messages.list_offsets import ListOffsetsRequest
+from tidelog.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from tidelog.wire.messages.metadata import MetadataRequest
 from tidelog.wire.messages.offset_fetch import OffsetFetchRequest
 from tidelog.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
@@ -146,6 +150,8 @@ def _handlers(parts: Parts) -> list[Served]:
             DescribeTopicPartitionsRequest,
             DescribeTopicPartitionsHandler(image, config.max_request_partition_size_limit),
         ),
+        serve(ElectLeadersRequest, ElectLeadersHandler(commands)),
+        serve(ListPartitionReassignmentsRequest, ListPartitionReassignmentsHandler(image)),
         serve(DescribeConfigsRequest, DescribeConfigsHandler(image, parts.settings, parts.node_id)),
         serve(AlterConfigsRequest, AlterConfigsHandler(commands)),
         serve(IncrementalAlterConfigsRequest, IncrementalAlterConfigsHandler(commands)),
