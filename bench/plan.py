@@ -9,8 +9,7 @@ from typing import Final
 @dataclass(frozen=True, slots=True)
 class Plan:
     rounds: int
-    # A JVM is slow until it has compiled what it does most: both get this much load before anything is measured.
-    warm_up_seconds: float
+    warm_up_seconds_max: float
     pipelined_seconds: float
     curve_seconds: float
     latency_seconds: float
@@ -24,7 +23,7 @@ class Plan:
 
 FULL: Final = Plan(
     rounds=3,
-    warm_up_seconds=12.0,
+    warm_up_seconds_max=45.0,
     pipelined_seconds=5.0,
     curve_seconds=1.5,
     latency_seconds=6.0,
@@ -37,7 +36,7 @@ FULL: Final = Plan(
 )
 QUICK: Final = Plan(
     rounds=1,
-    warm_up_seconds=6.0,
+    warm_up_seconds_max=15.0,
     pipelined_seconds=3.0,
     curve_seconds=1.0,
     latency_seconds=3.0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,8 +18,10 @@ from bench.scenarios.footprint import FOOTPRINT
 from bench.servers import OURS, THEIRS, TITLES, Contender, start
 from bench.topics import topic_on
 
-# Of the warm-up, this part is fetches; the rest is produce requests, which are what most scenarios send.
-WARM_UP_FETCH_PART: Final = 0.25
+WARM_UP_WINDOW_SECONDS: Final = 2.5
+# A window that is cheaper than all before by this factor shows that the server is not warm yet.
+WARM_UP_CHEAPER: Final = 0.95
+WARM_UP_WINDOWS_NO_CHEAPER: Final = 2
 STEPS_AROUND: Final = 2  # Start and warm-up of each server of a round.
 
 
@@ -80,12 +83,18 @@ class Runner:
         return lambda detail: self._on_step(f"{step} · {detail}")
 
     def _warm_up(self, server: Contender) -> None:
-        fetching = self._plan.warm_up_seconds * WARM_UP_FETCH_PART
+        """Load it until it gets no cheaper: a JVM goes on compiling what it does most for tens of seconds."""
+        deadline = time.monotonic() + self._plan.warm_up_seconds_max
         with topic_on(server, "warm-up") as topic:
-            produce = Load(server.port, server.pid, topic, 6, 20, self._plan.warm_up_seconds - fetching)
-            run_generator("pipelined_produce", produce, Produced)
-            fetch = session_fetch.Load(server.port, server.pid, topic, 6, 5, fetching)
+            fetch = session_fetch.Load(server.port, server.pid, topic, 6, 5, WARM_UP_WINDOW_SECONDS)
             run_generator("session_fetch", fetch, session_fetch.Fetched)
+            produce = Load(server.port, server.pid, topic, 6, 20, WARM_UP_WINDOW_SECONDS, 0)
+            cheapest = float("inf")
+            no_cheaper = 0
+            while no_cheaper < WARM_UP_WINDOWS_NO_CHEAPER and time.monotonic() < deadline:
+                cost = run_generator("pipelined_produce", produce, Produced).cpu_us_per_request
+                no_cheaper = 0 if cost < cheapest * WARM_UP_CHEAPER else no_cheaper + 1
+                cheapest = min(cheapest, cost)
 
     def _keep(self, server: Contender, figures: Mapping[str, float]) -> None:
         for name, value in figures.items():
