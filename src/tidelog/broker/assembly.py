@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
 from tidelog.broker.apis import Parts, build_dispatch
+from tidelog.broker.compactor import Compactor
 from tidelog.broker.fetch_sessions import FetchSessions
 from tidelog.broker.group_coordinator import GroupCoordinator
 from tidelog.broker.listener import Listener, bind
@@ -86,6 +87,16 @@ class BrokerNode:
             self._clock.now_ms,
             checkpoint_seconds=config.log_flush_offset_checkpoint_interval_ms / 1000,
             retention_check_seconds=config.log_retention_check_interval_ms / 1000,
+        )
+        self._compactor = Compactor(
+            self._directories,
+            self._storage,
+            loop,
+            self._clock.now_ms,
+            threads=config.log_cleaner_threads if config.log_cleaner_enable else 0,
+            backoff_seconds=config.log_cleaner_backoff_ms / 1000,
+            keys_bytes_max=config.log_cleaner_dedupe_buffer_size,
+            bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
         )
         self._logs = PartitionLogs(self._directories, config.producer_id_expiration_ms)
         self._partitions = LedPartitions(self.node_id, self._logs, self.settings.topic, self._turn.write, self._storage)
@@ -197,6 +208,7 @@ class BrokerNode:
             self._metrics = MetricsServer(self.own.metrics_host, self.own.metrics_port, sources)
             self._metrics.start()
         self._storage.start(self._partitions)
+        self._compactor.start(self._partitions)
         for made in self._listeners:
             made.start()
         self._is_ready = True
@@ -222,6 +234,7 @@ class BrokerNode:
             self._groups.stop()
         if self._metrics is not None:
             self._metrics.close()
+        self._compactor.stop()
         self._storage.stop()
         self._executor.shutdown(wait=True)
         if self._quorum is not None and self._is_ready:

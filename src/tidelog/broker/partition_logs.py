@@ -17,7 +17,7 @@ def log_config(config: TopicConfig, producer_expiration_ms: int) -> LogConfig:
     """What the log needs to know of its topic's settings."""
     return LogConfig(
         segment_bytes=config.roll_bytes,
-        segment_ms=config.segment_ms,
+        segment_ms=min(config.segment_ms, config.max_compaction_lag_ms) if config.is_compacted else config.segment_ms,
         segment_index_bytes=config.segment_index_bytes,
         index_interval_bytes=config.index_interval_bytes,
         retention_ms=config.retention_ms,
@@ -28,6 +28,10 @@ def log_config(config: TopicConfig, producer_expiration_ms: int) -> LogConfig:
         producer_expiration_ms=producer_expiration_ms,
         compacted=config.is_compacted,
         deletes_old_segments=config.is_deleted,
+        delete_retention_ms=config.delete_retention_ms,
+        min_cleanable_dirty_ratio=config.min_cleanable_dirty_ratio,
+        min_compaction_lag_ms=config.min_compaction_lag_ms,
+        max_compaction_lag_ms=config.max_compaction_lag_ms,
     )
 
 

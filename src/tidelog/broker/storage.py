@@ -86,7 +86,7 @@ class Storage:
     def _synced(self, leader: PartitionLeader, failure: LogFailed | None) -> None:
         self._syncing.discard(leader)
         if failure is not None:
-            self._take_offline(leader, failure)
+            self.take_offline(leader, failure)
             return
         leader.synced()
 
@@ -97,9 +97,10 @@ class Storage:
             # Reads go on, and so do writes once there is room again.
             log.error("the disk is full", partition=str(leader), reason=str(failure))
         else:
-            self._take_offline(leader, failure)
+            self.take_offline(leader, failure)
 
-    def _take_offline(self, leader: PartitionLeader, failure: LogFailed) -> None:
+    def take_offline(self, leader: PartitionLeader, failure: LogFailed) -> None:
+        """The disk under this partition failed: its directory is used no more."""
         directory = self._directories.directory_of(leader.log.partition)
         if directory is None:
             return  # The topic was deleted meanwhile.
@@ -142,7 +143,7 @@ class Storage:
             try:
                 leader.log.flush_sealed()
             except LogFailed as failure:
-                self._loop.call_soon_threadsafe(self._take_offline, leader, failure)
+                self._loop.call_soon_threadsafe(self.take_offline, leader, failure)
         self._directories.checkpoint()
 
     def _delete_old_segments(self) -> None:
@@ -151,7 +152,7 @@ class Storage:
             try:
                 deleted = leader.log.delete_old_segments(now_ms, leader.high_watermark)
             except LogFailed as failure:
-                self._take_offline(leader, failure)
+                self.take_offline(leader, failure)
                 continue
             if deleted:
                 log.info("old segments deleted", partition=str(leader), start_offset=leader.log.start_offset)

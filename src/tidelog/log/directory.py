@@ -177,7 +177,7 @@ class LogDirectory:
     def note_compacted(self, partition: TopicPartition, up_to: Offset) -> None:
         """Write down how far a log is compacted: its offsets may have gaps up to there. Raises OSError."""
         self.compacted[partition] = up_to
-        here = {known: offset for known, offset in self.compacted.items() if known in self.logs}
+        here = {known: offset for known, offset in dict(self.compacted).items() if known in self.logs}
         write_offsets(self.files, self.path, CLEANER_OFFSET_FILE, here)
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
