@@ -1,4 +1,4 @@
-"""Consumer groups through four clients, each member a process: sharing, independence, triggers, deaths, restarts."""
+"""Consumer groups through five clients, each member a process: sharing, independence, triggers, deaths, restarts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from drivers.topics import committed, create_topic, delete_topic, fill, grow_topic
 
-from harness.group_members import CLIENTS, Members, Place, places_of, running, wait_for_shares
+from harness.group_members import CLIENTS, WITH_OURS, Members, Place, places_of, running, wait_for_shares
 from harness.server import ServerProcess
 from harness.waiting import wait_until
 
@@ -35,7 +35,7 @@ def members(server: ServerProcess, tmp_path: Path) -> Iterator[Members]:
 
 
 @pytest.mark.req("A20", "A21", "K1", "K2", "K3", "K5", "K6", "K10", "K11")
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", WITH_OURS)
 def test_a_group_commits_by_itself_and_goes_on_from_there(
     server: ServerProcess, members: Members, topic: str, client: str
 ) -> None:
@@ -57,7 +57,7 @@ def test_a_group_commits_by_itself_and_goes_on_from_there(
 
 
 @pytest.mark.req("A5", "A21", "K8")
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", WITH_OURS)
 def test_groups_do_not_know_of_each_other(server: ServerProcess, members: Members, topic: str, client: str) -> None:
     create_topic(server.bootstrap_servers, topic, 2)
     fill(server.bootstrap_servers, topic, 2, 1_000)
@@ -70,7 +70,7 @@ def test_groups_do_not_know_of_each_other(server: ServerProcess, members: Member
 
 
 @pytest.mark.req("A21", "L1", "L4", "L9")
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", WITH_OURS)
 def test_members_share_the_partitions_and_the_surplus_member_idles_until_one_leaves(
     server: ServerProcess, members: Members, topic: str, client: str
 ) -> None:
@@ -93,7 +93,7 @@ def test_members_share_the_partitions_and_the_surplus_member_idles_until_one_lea
 
 
 @pytest.mark.req("L3")
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", WITH_OURS)
 def test_new_partitions_of_a_topic_are_given_out(
     server: ServerProcess, members: Members, topic: str, client: str
 ) -> None:
@@ -107,7 +107,7 @@ def test_new_partitions_of_a_topic_are_given_out(
 
 
 @pytest.mark.req("L2")
-@pytest.mark.parametrize("client", ["confluent", "kafka-python", "aiokafka"])
+@pytest.mark.parametrize("client", ["confluent", "kafka-python", "aiokafka", "tidelog"])
 def test_topics_that_come_and_go_under_a_pattern_are_given_out_and_taken_back(
     server: ServerProcess, members: Members, topic: str, client: str
 ) -> None:
@@ -124,7 +124,7 @@ def test_topics_that_come_and_go_under_a_pattern_are_given_out_and_taken_back(
 
 
 @pytest.mark.req("A21", "L1")
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", WITH_OURS)
 def test_the_partitions_of_a_killed_member_go_to_the_others_after_its_session(
     server: ServerProcess, members: Members, topic: str, client: str
 ) -> None:
@@ -138,7 +138,7 @@ def test_the_partitions_of_a_killed_member_go_to_the_others_after_its_session(
 
 
 @pytest.mark.req("A21", "L1")
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", WITH_OURS)
 def test_a_member_that_stood_still_too_long_loses_its_partitions_and_comes_back(
     server: ServerProcess, members: Members, topic: str, client: str
 ) -> None:
@@ -209,6 +209,20 @@ def test_the_strategy_decides_who_gets_what(
 
     given = sorted(sorted(place.partition for place in member.assignment) for member in pair)
     assert given == sorted(shares)
+
+
+@pytest.mark.req("A21", "L5")
+def test_members_of_every_client_share_one_group(server: ServerProcess, members: Members, topic: str) -> None:
+    create_topic(server.bootstrap_servers, topic, 10)
+    everyone = [members.start(client, topic, topic) for client in WITH_OURS]
+
+    wait_for_shares(everyone, places_of(topic, 10))
+    fill(server.bootstrap_servers, topic, 10, 1_000)
+
+    wait_until(
+        lambda: committed(server.bootstrap_servers, topic, topic, 10) == dict.fromkeys(range(10), 100), WAIT_SECONDS_MAX
+    )
+    assert all(member.records() >= 200 for member in everyone)
 
 
 @pytest.mark.req("K11", "A21")

@@ -287,6 +287,31 @@ def test_tidelog_refuses_what_cannot_be(commands: Commands, arguments: str, code
     commands.tidelog(arguments, expected=code)
 
 
+@pytest.mark.req("K5", "K6", "M9")
+def test_the_console_consumer_of_ours_reads_in_a_group(commands: Commands, server: ServerProcess, topic: str) -> None:
+    create_topic(server.bootstrap_servers, topic, 2)
+    fill(server.bootstrap_servers, topic, 2, 20)
+    program = [
+        sys.executable,
+        "-m",
+        "tidelog",
+        "kafka-console-consumer",
+        "--bootstrap-server",
+        server.bootstrap_servers,
+    ]
+
+    def read(count: int) -> list[int]:
+        arguments = ["--topic", topic, "--group", topic, "--from-beginning", "--max-messages", str(count)]
+        done = subprocess.run(
+            [*program, *arguments, "--timeout-ms", "20000"], capture_output=True, text=True, timeout=SECONDS_MAX
+        )
+        assert done.returncode == 0, done.stderr
+        return [int(line) for line in done.stdout.splitlines()]
+
+    assert sorted(read(8) + read(12)) == list(range(20))
+    assert committed(server.bootstrap_servers, topic, topic, 2) == {0: 10, 1: 10}
+
+
 def _without_order(arguments: str, printed: str) -> list[str] | str:
     """Lists of groups, and partitions of several topics, come in any order."""
     unordered = ("--list", "--export", "--all-topics")

@@ -22,6 +22,8 @@ from harness.waiting import wait_until
 
 MEMBERS: Final = Path(__file__).resolve().parents[1] / "clients/members"
 CLIENTS: Final = ("confluent", "kafka-python", "aiokafka", "java")
+# Our own knows neither static members nor other ways to share than by ranges.
+WITH_OURS: Final = (*CLIENTS, "tidelog")
 LEAVE_SECONDS_MAX: Final = 30
 WAIT_SECONDS_MAX: Final = 40
 JAVA_ASSIGNORS: Final = {

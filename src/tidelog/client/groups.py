@@ -1,7 +1,7 @@
 """The blocking client for consumer groups: list, describe, delete; read, set and delete their offsets; their lag.
 
 Each group is asked for at its coordinator, which is looked up again when it has moved. Requests and answers are made
-and read in `core/groups.py`. Membership of a group is not here.
+and read in `core/groups.py`. Being a member of one is in `group_consumer.py`.
 """
 
 from __future__ import annotations
@@ -142,6 +142,12 @@ class Groups:
             lags[place] = Lag(known, begins.get(place), ends.get(place))
         return lags
 
+    def coordinator_of(self, group_id: str, deadline: Deadline) -> Node:
+        """The broker that keeps a group, asked for anew."""
+        connection = self._cluster.any_connection(deadline)
+        request = core.find_coordinator(group_id, connection.version_of(FindCoordinatorRequest))
+        return _accepted(core.found_coordinator(connection.call(request, FindCoordinatorResponse, deadline)))
+
     def _describe(self, group_id: str) -> GroupDescription:
         def modern(node: Node, deadline: Deadline) -> GroupDescription:
             request = ConsumerGroupDescribeRequest([group_id])
@@ -179,17 +185,12 @@ class Groups:
         """Ask a group's coordinator, and again where it has moved."""
 
         def attempt(deadline: Deadline) -> T:
-            node = self._coordinators.pop(group_id, None) or self._find(group_id, deadline)
+            node = self._coordinators.pop(group_id, None) or self.coordinator_of(group_id, deadline)
             answer = ask(node, deadline)
             self._coordinators[group_id] = node
             return answer
 
         return self._cluster.retry(attempt)
-
-    def _find(self, group_id: str, deadline: Deadline) -> Node:
-        connection = self._cluster.any_connection(deadline)
-        request = core.find_coordinator(group_id, connection.version_of(FindCoordinatorRequest))
-        return _accepted(core.found_coordinator(connection.call(request, FindCoordinatorResponse, deadline)))
 
 
 def _or_rejected(act: Callable[[str], T], group_id: str) -> T | Rejected:

@@ -1,6 +1,6 @@
 """kafka-console-consumer: records of topics on standard output, until Ctrl-C, a number of them, or a time without any.
 
-Without a group it reads every partition of its topics itself.
+Without a group it reads every partition of its topics itself; with one, those that the group gives it.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         except KeyboardInterrupt:
             pass
         finally:
+            reading.close()
             sys.stdout.buffer.flush()
             print(f"Processed a total of {reading.count} messages", file=sys.stderr)
     return 0
@@ -100,14 +101,20 @@ def _checked(parser: KafkaParser, options: argparse.Namespace) -> dict[str, str]
         )
     file = options.command_config or getattr(options, "consumer.config")
     settings = properties_of(options.command_property or options.consumer_property, file)
-    if options.group or "group.id" in settings:
-        raise BadInput("This command cannot join a group yet: leave the group out to read every partition.")
+    group = options.group or settings.get("group.id")
+    if options.group and settings.get("group.id", options.group) != options.group:
+        raise BadInput(
+            "The group ids provided in different places (directly using '--group', via '--command-property', or via "
+            f"'--command-config') do not match. Detected group ids: '{options.group}', '{settings['group.id']}'"
+        )
+    if group and options.partition is not None:
+        raise BadInput("A group shares the partitions among its members: leave out --partition or the group.")
     reset = settings.get("auto.offset.reset", "latest" if not options.from_beginning else "earliest")
     if options.from_beginning and reset != "earliest":
         raise BadInput(
             f"Can't simultaneously specify --from-beginning and 'auto.offset.reset={reset}', please remove one option"
         )
-    return settings | {"auto.offset.reset": reset}
+    return settings | {"auto.offset.reset": reset} | ({"group.id": group} if group else {})
 
 
 def _formatter_properties(parser: KafkaParser, options: argparse.Namespace) -> dict[str, str]:
@@ -130,6 +137,7 @@ class Reading:
         self, cluster: Cluster, options: argparse.Namespace, settings: Mapping[str, str], read_committed: bool
     ) -> None:
         from tidelog.client.consumer import Consumer, OffsetReset
+        from tidelog.client.group_consumer import COMMIT_S, GroupConsumer
 
         self.count = 0
         self._cluster = cluster
@@ -143,8 +151,24 @@ class Reading:
             read_committed=read_committed,
             offset_reset=OffsetReset.EARLIEST if earliest else OffsetReset.LATEST,
         )
+        self._member: GroupConsumer | None = None
+        if "group.id" in settings:
+            commits = settings.get("enable.auto.commit", "true").lower() == "true"
+            self._member = GroupConsumer(
+                cluster,
+                settings["group.id"],
+                lambda: {partition.topic for partition in self._wanted()},
+                offset_reset=OffsetReset.EARLIEST if earliest else OffsetReset.LATEST,
+                read_committed=read_committed,
+                commit_s=COMMIT_S if commits else None,
+            )
         self._discover_at = 0.0
         self._first_look = True
+
+    def close(self) -> None:
+        """Leave the group."""
+        if self._member is not None:
+            self._member.close()
 
     def run(
         self,
@@ -162,6 +186,8 @@ class Reading:
             records = self._poll(timeout_ms, last_record_at)
             for record in records:
                 self.count += 1
+                if self._member is not None:
+                    self._member.done(record)
                 try:
                     output.write(show(record))
                 except BadInput:
@@ -179,14 +205,16 @@ class Reading:
         wait_s = POLL_S
         if timeout_ms is not None:
             wait_s = min(wait_s, max(0.0, last_record_at + timeout_ms / MILLISECONDS - time.monotonic()))
+        if self._member is not None:
+            return self._member.poll(wait_s)
         if not self._consumer.assignment:
             time.sleep(min(wait_s, 0.1))
             return []
         return self._consumer.poll(wait_s)
 
     def _discover(self) -> None:
-        """Begin with partitions that have appeared since the last look."""
-        if time.monotonic() < self._discover_at:
+        """Begin with partitions that have appeared since the last look. A group finds them by itself."""
+        if self._member is not None or time.monotonic() < self._discover_at:
             return
         self._discover_at = time.monotonic() + DISCOVER_S
         known = set(self._consumer.assignment)
