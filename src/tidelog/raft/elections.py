@@ -29,7 +29,8 @@ def on_vote_requested(node: Node, event: VoteRequested) -> None:
     error = _refusal(node, event)
     if error is ErrorCode.NONE and event.epoch > node.epoch:
         become_unattached(node, event.epoch)
-    if error is ErrorCode.NONE and event.voter is not None and not _is_meant(node, event):
+    if error is ErrorCode.NONE and event.voter is not None and not event.voter.means(node.key):
+        # The request is for one that had this node id and another disk.
         error = ErrorCode.INVALID_VOTER_KEY
     granted = error is ErrorCode.NONE and grants(node, event)
     if granted and not event.pre_vote and node.voted_for is None:
@@ -44,13 +45,6 @@ def _refusal(node: Node, event: VoteRequested) -> ErrorCode:
     if event.candidate.node_id < 0 or event.end_offset < 0 or not 0 <= event.last_epoch <= newest_possible:
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE
-
-
-def _is_meant(node: Node, event: VoteRequested) -> bool:
-    """Whether the request is for this replica, and not for one that had this node id and another disk."""
-    meant = event.voter
-    assert meant is not None
-    return meant.node_id == node.key.node_id and (meant.directory_id.int == 0 or meant == node.key)
 
 
 def grants(node: Node, event: VoteRequested) -> bool:

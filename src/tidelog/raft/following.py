@@ -42,10 +42,7 @@ def on_begin_epoch_requested(node: Node, event: BeginEpochRequested) -> None:
     error = _refusal(node, event)
     if error is ErrorCode.NONE:
         learn(node, event.epoch, event.leader)
-        meant = event.voter
-        if meant is not None and (
-            meant.node_id != node.key.node_id or (meant.directory_id.int != 0 and meant != node.key)
-        ):
+        if event.voter is not None and not event.voter.means(node.key):
             # True all the same: it leads. But it must not count on a voter that is not there any more.
             error = ErrorCode.INVALID_VOTER_KEY
     node.emit(AnswerBeginEpoch(event.call_id, error, node.epoch, known_leader(node)))
@@ -76,10 +73,10 @@ def _refusal(node: Node, event: BeginEpochRequested | EndEpochRequested) -> Erro
 def _succession_delay_ms(node: Node, successors: tuple[ReplicaKey, ...]) -> int:
     """The first in the list stands at once, each further one waits twice as long as the one before."""
     longest_ms = node.settings.election_backoff_max_ms
-    if node.key not in successors:
-        return longest_ms
-    place = successors.index(node.key)
-    return 0 if place == 0 else longest_ms >> (len(successors) - 1 - place)
+    for place, successor in enumerate(successors):
+        if successor.means(node.key):
+            return 0 if place == 0 else longest_ms >> (len(successors) - 1 - place)
+    return longest_ms
 
 
 # --- what a fetch brought ---------------------------------------------------------------------------------------------
@@ -196,9 +193,9 @@ def on_update_voter_answered(node: Node, event: UpdateVoterAnswered) -> None:
 def pursue_follower(node: Node, role: Follower) -> int:
     """Go on fetching; returns when to look again."""
     next_ms = NEVER
-    if node.is_voter and not node.stopping:
+    if node.may_stand:
         if node.now_ms >= role.lost_at_ms:
-            if not node.must_sync_first and node.installing is None:
+            if not node.must_sync_first:
                 become_prospective(node)
                 return NEVER
             # It waits for its own disk: that says nothing about the leader.
@@ -210,7 +207,7 @@ def pursue_follower(node: Node, role: Follower) -> int:
 def pursue_unattached(node: Node, role: Unattached) -> int:
     """Look for a leader, or stand for election; returns when to look again."""
     next_ms = NEVER
-    if node.is_voter and not node.stopping and node.installing is None:
+    if node.may_stand:
         if node.voters.latest.is_only(node.key):
             become_candidate(node)
             return NEVER
@@ -256,15 +253,17 @@ def may_acknowledge(node: Node) -> bool:
 
 
 def _leader_to_ask(node: Node, role: Follower | Unattached) -> NodeId | None:
-    """None when there is none, or when an observer has lost it: then anybody may know the new one."""
-    if isinstance(role, Unattached) or (node.now_ms >= role.lost_at_ms and not node.is_voter):
+    """None when there is none, or for an observer that got no answer: then anybody may know the new one."""
+    if isinstance(role, Unattached):
         return None
-    return role.leader
+    has_failed = role.errand.retry_at_ms > 0
+    role.asks_around = has_failed and not role.asks_around and not node.may_stand
+    return None if role.asks_around else role.leader
 
 
 def _correct_endpoints(node: Node, role: Follower) -> int:
     """Tell the leader from time to time when the voters' record is wrong about this node."""
-    if not node.voters.is_dynamic or node.voters.latest.get(node.key.node_id) == node.me:
+    if not node.voters.is_dynamic or not node.is_voter or node.voters.latest.get(node.key.node_id) == node.me:
         return NEVER
     if node.now_ms < role.update_at_ms:
         return role.update_at_ms

@@ -118,8 +118,11 @@ def _park(node: Node, role: Leader, key: ReplicaKey, event: FetchRequested) -> N
     role.parked_check_at_ms = min(role.parked_check_at_ms, deadline_ms)
 
 
-def _wake(node: Node, role: Leader) -> None:
-    """Answer the fetches for which there is something now."""
+def _serve_parked(node: Node, role: Leader) -> int:
+    """Answer the waiting fetches for which there is something, or no time left; returns when to look again."""
+    if role.parked_check_at_ms > node.now_ms:
+        return role.parked_check_at_ms
+    next_ms = NEVER
     for key, parked in list(role.parked.items()):
         if (
             parked.offset < node.end_offset
@@ -128,6 +131,10 @@ def _wake(node: Node, role: Leader) -> None:
         ):
             del role.parked[key]
             node.emit(_answer(node, parked.call_id, read_from=parked.offset))
+        else:
+            next_ms = min(next_ms, parked.deadline_ms)
+    role.parked_check_at_ms = next_ms
+    return next_ms
 
 
 def on_snapshot_requested(node: Node, event: SnapshotRequested) -> None:
@@ -171,9 +178,10 @@ def may_commit(role: Leader, offset: Offset) -> bool:
 def majority_end(node: Node, role: Leader) -> Offset:
     """The offset up to which a majority of the voters has synced."""
     voters = node.voters.latest
+    own = voters.matching(node.key)
     ends = []
     for key in voters.keys:
-        if key.node_id == node.key.node_id:
+        if key == own:
             ends.append(node.synced_end)
         else:
             position = role.positions.get(key)
@@ -194,28 +202,30 @@ def pursue_leader(node: Node, role: Leader) -> int:
     if node.stopping:
         resign(node)
         return NEVER
+    if node.voters.latest.is_only(node.key):
+        # Nobody to keep in touch with, and nobody whose silence matters.
+        role.check_at_ms = now_ms + node.settings.check_quorum_ms
+        role.begin_at_ms = now_ms
+        return min(_serve_parked(node, role), voter_changes.expire(node, role))
     if now_ms >= role.check_at_ms:
         role.check_at_ms = _majority_fetched_ms(node, role) + node.settings.check_quorum_ms
         if now_ms >= role.check_at_ms:
             resign(node)
             return NEVER
         _forget_observers(node, role)
-    if role.parked_check_at_ms <= now_ms:
-        _wake(node, role)
-        role.parked_check_at_ms = min((parked.deadline_ms for parked in role.parked.values()), default=NEVER)
     if role.begin_at_ms <= now_ms:
         _begin_epoch(node, role)
         role.begin_at_ms = now_ms + node.settings.begin_epoch_ms
-    change_ms = voter_changes.expire(node, role)
-    return min(role.check_at_ms, role.parked_check_at_ms, role.begin_at_ms, change_ms)
+    return min(role.check_at_ms, role.begin_at_ms, _serve_parked(node, role), voter_changes.expire(node, role))
 
 
 def _majority_fetched_ms(node: Node, role: Leader) -> int:
     """The newest time since which a majority, this node included, has fetched."""
     voters = node.voters.latest
+    own = voters.matching(node.key)
     times = []
     for key in voters.keys:
-        if key.node_id == node.key.node_id:
+        if key == own:
             times.append(node.now_ms)
         else:
             position = role.positions.get(key)
@@ -263,7 +273,7 @@ def pursue_resigned(node: Node, role: Resigned) -> int:
     settings = node.settings
     next_ms = NEVER
     if not node.stopping:
-        if node.is_voter and node.voters.latest.is_only(node.key):
+        if node.voters.latest.is_only(node.key):
             become_candidate(node)
             return NEVER
         if node.now_ms >= role.give_up_at_ms:

@@ -58,7 +58,6 @@ from tidelog.raft.voter_history import VoterHistory
 
 def _on_started(node: Node, event: Started) -> None:
     moves.begin(node)
-    node.sync()
 
 
 def _on_tick(node: Node, event: Tick) -> None:
@@ -211,6 +210,7 @@ class Quorum:
             wake_ms = PURSUITS[role.name](node, role)
             if node.role is role:
                 break
+        node.sync()
         if wake_ms < node.armed_ms:
             # A timer that was set too early only asks once more; one that is set anew for each event costs more.
             node.armed_ms = wake_ms

@@ -102,17 +102,17 @@ def vote_for(node: Node, candidate: ReplicaKey) -> None:
 
 def become_prospective(node: Node) -> None:
     """Ask the voters whether an election would be won."""
-    assert node.is_voter and not node.stopping and node.installing is None
-    ballot = Ballot(node.voters.latest, node.key.node_id)
+    assert node.may_stand
+    ballot = Ballot(node.voters.latest, node.key)
     _enter(node, Prospective(ballot, node.now_ms + node.random_poll_timeout_ms()))
     node.emit(BecameProspective(node.epoch))
 
 
 def become_candidate(node: Node) -> None:
     """Begin an epoch and ask for votes in it, with one's own to begin with."""
-    assert node.is_voter and not node.stopping and node.installing is None
+    assert node.may_stand
     node.remember(LeaderEpoch(node.epoch + 1), node.key, NO_NODE)
-    ballot = Ballot(node.voters.latest, node.key.node_id)
+    ballot = Ballot(node.voters.latest, node.key)
     _enter(node, Candidate(ballot, node.now_ms + node.random_election_timeout_ms()))
     node.emit(BecameCandidate(node.epoch))
 
@@ -137,7 +137,7 @@ def become_leader(node: Node) -> None:
 def _first_voters(node: Node) -> tuple[ControlRecord, ...]:
     """Voters that no record names yet, as in a new cluster, or that the new leader must correct about itself."""
     history = node.voters
-    if not history.is_dynamic:
+    if not history.is_dynamic or not node.is_voter:
         return ()
     corrected = history.latest.with_voter(node.me)
     if history.latest_offset >= 0:

@@ -107,6 +107,15 @@ class Node:
         return self.voters.latest.matching(self.key) is not None
 
     @property
+    def may_stand(self) -> bool:
+        """Whether this node may ask for votes.
+
+        Also when only a record that may not be committed removes it: that record, and with it the vote of the only one
+        who has it, would be out of reach for ever.
+        """
+        return not self.stopping and self.installing is None and self.voters.may_count(self.key, self.high_watermark)
+
+    @property
     def must_sync_first(self) -> bool:
         """Whether the end of the log may not be acknowledged yet."""
         return self.may_vote and self.synced_end < self.end_offset
@@ -179,7 +188,6 @@ class Node:
         """The log ends later now."""
         self.end_offset = end
         self.last_epoch = last_epoch
-        self.sync()
 
     def truncate(self, offset: Offset) -> None:
         assert self.high_watermark <= offset < self.end_offset, f"cut {self.end_offset} to {offset}"
@@ -201,6 +209,7 @@ class Node:
     # --- syncing: one at a time, each for all that was appended before it ---------------------------------------------
 
     def sync(self) -> None:
+        """At the end of a step: ask for a sync if there is something to sync and none is under way."""
         if self._sync_covers is None and self.must_sync_first:
             self._sync_id += 1
             self._sync_covers = self.end_offset
@@ -211,7 +220,6 @@ class Node:
             return  # It was about a log that a snapshot has replaced.
         self.synced_end = max(self.synced_end, self._sync_covers)
         self._sync_covers = None
-        self.sync()
 
     # --- what is committed --------------------------------------------------------------------------------------------
 

@@ -23,6 +23,10 @@ class ReplicaKey(NamedTuple):
     node_id: NodeId
     directory_id: UUID = ZERO_UUID
 
+    def means(self, replica: ReplicaKey) -> bool:
+        """Whether this key stands for that replica: exactly, or because it leaves the directory open."""
+        return self.node_id == replica.node_id and self.directory_id in (replica.directory_id, ZERO_UUID)
+
     def __str__(self) -> str:
         return str(self.node_id) if self.directory_id == ZERO_UUID else f"{self.node_id}@{str(self.directory_id)[-4:]}"
 
@@ -76,10 +80,7 @@ class VoterSet:
     def matching(self, replica: ReplicaKey) -> ReplicaKey | None:
         """The key under which this replica is a voter, if it is one."""
         voter = self._by_id.get(replica.node_id)
-        if voter is None:
-            return None
-        directory_id = voter.key.directory_id
-        return voter.key if directory_id in (replica.directory_id, ZERO_UUID) else None
+        return voter.key if voter is not None and voter.key.means(replica) else None
 
     def is_only(self, replica: ReplicaKey) -> bool:
         """Whether this replica decides alone."""

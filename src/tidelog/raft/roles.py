@@ -96,12 +96,13 @@ class Ballot:
 
     __slots__ = ("errands", "granted", "rejected", "voters")
 
-    def __init__(self, voters: VoterSet, own_id: NodeId) -> None:
+    def __init__(self, voters: VoterSet, own: ReplicaKey) -> None:
         self.voters = voters
-        self.granted: set[NodeId] = {own_id}
+        # A candidate that is to be removed does not count itself.
+        self.granted: set[NodeId] = {own.node_id} if voters.matching(own) is not None else set()
         self.rejected: set[NodeId] = set()
         # Voters that have not answered yet.
-        self.errands = {key: Errand() for key in voters.keys if key.node_id != own_id}
+        self.errands = {key: Errand() for key in voters.keys if key.node_id != own.node_id}
 
     @property
     def won(self) -> bool:
@@ -167,7 +168,7 @@ class Download:
 class Follower:
     """Fetches from the leader. A voter that gets no answers for too long looks for another one."""
 
-    __slots__ = ("download", "errand", "has_fetched", "leader", "lost_at_ms", "update", "update_at_ms")
+    __slots__ = ("asks_around", "download", "errand", "has_fetched", "leader", "lost_at_ms", "update", "update_at_ms")
     name = RoleName.FOLLOWER
 
     def __init__(self, leader: NodeId, lost_at_ms: int, update_at_ms: int) -> None:
@@ -177,6 +178,8 @@ class Follower:
         # Whether this leader ever answered: then it is alive, and nobody else is promised a vote.
         self.has_fetched = False
         self.errand = Errand()
+        # Whether the last fetch went to somebody else: an observer whose leader is silent tries both in turn.
+        self.asks_around = False
         self.download: Download | None = None
         self.update = Errand()
         self.update_at_ms = update_at_ms

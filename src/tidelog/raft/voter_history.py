@@ -7,7 +7,7 @@ again. Kept by the machine beside the log; it never reads the log itself.
 from __future__ import annotations
 
 from tidelog.model.ids import NO_OFFSET, Offset
-from tidelog.raft.replicas import VoterSet
+from tidelog.raft.replicas import ReplicaKey, VoterSet
 
 
 class VoterHistory:
@@ -54,6 +54,15 @@ class VoterHistory:
     def at(self, end: Offset) -> VoterSet:
         """The voters that the log up to `end` names; a snapshot with that end holds them."""
         return next(voters for offset, voters in reversed(self._entries) if offset < end)
+
+    def may_count(self, replica: ReplicaKey, committed_end: Offset) -> bool:
+        """Whether a replica is a voter in any set that is in force, or may yet be when a later record is cut off."""
+        for offset, voters in reversed(self._entries):
+            if voters.matching(replica) is not None:
+                return True
+            if offset < committed_end:
+                break
+        return False
 
     def _find_latest(self) -> None:
         self.latest_offset, self.latest = self._entries[-1]
