@@ -27,6 +27,7 @@ from tidelog.broker.handlers.describe_configs import DescribeConfigsHandler
 from tidelog.broker.handlers.describe_groups import DescribeGroupsHandler
 from tidelog.broker.handlers.describe_log_dirs import DescribeLogDirsHandler
 from tidelog.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
+from tidelog.broker.handlers.describe_user_scram_credentials import DescribeUserScramCredentialsHandler
 from tidelog.broker.handlers.elect_leaders import ElectLeadersHandler
 from tidelog.broker.handlers.fetch import FetchHandler
 from tidelog.broker.handlers.find_coordinator import FindCoordinatorHandler
@@ -68,6 +69,7 @@ from tidelog.wire.messages.describe_configs import DescribeConfigsRequest
 from tidelog.wire.messages.describe_groups import DescribeGroupsRequest
 from tidelog.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from tidelog.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from tidelog.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from tidelog.wire.messages.elect_leaders import ElectLeadersRequest
 from tidelog.wire.messages.fetch import FetchRequest
 from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -158,6 +160,7 @@ def _handlers(parts: Parts) -> list[Served]:
         serve(ListConfigResourcesRequest, ListConfigResourcesHandler(image)),
         serve(DescribeClientQuotasRequest, DescribeClientQuotasHandler(image)),
         serve(AlterClientQuotasRequest, AlterClientQuotasHandler(commands)),
+        serve(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsHandler()),
         serve(DescribeClusterRequest, DescribeClusterHandler(image, parts.cluster_id, parts.controller_id)),
         serve(DeleteRecordsRequest, DeleteRecordsHandler(partitions)),
         serve(DescribeLogDirsRequest, DescribeLogDirsHandler(parts.directories)),

@@ -38,6 +38,7 @@ from tidelog.wire.messages.describe_configs import DescribeConfigsResponse
 from tidelog.wire.messages.describe_log_dirs import DescribeLogDirsResponse
 from tidelog.wire.messages.describe_topic_partitions import DescribeTopicPartitionsResponse
 from tidelog.wire.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from tidelog.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from tidelog.wire.messages.list_offsets import ListOffsetsResponse
 from tidelog.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from tidelog.wire.schema import Request, Response, VersionRange
@@ -62,6 +63,11 @@ class Admin:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+
+    @property
+    def cluster(self) -> Cluster:
+        """What it asks."""
+        return self._cluster
 
     def list_topics(self) -> list[Topic]:
         """Every topic by name."""
@@ -167,6 +173,20 @@ class Admin:
                 check(result.error_code, result.error_message)
 
         self._cluster.retry(ask)
+
+    def list_config_resources(self, *types: ResourceType) -> list[Resource]:
+        """What has settings: topics and brokers because they exist, groups when they have some of their own."""
+        request = ListConfigResourcesRequest([int(kind) for kind in types])
+
+        def ask(deadline: Deadline) -> list[Resource]:
+            answer = self._cluster.call_any(request, ListConfigResourcesResponse, deadline)
+            check(answer.error_code)
+            return [
+                Resource(ResourceType(resource.resource_type), resource.resource_name)
+                for resource in answer.config_resources
+            ]
+
+        return self._cluster.retry(ask)
 
     def list_offsets(
         self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False

@@ -15,6 +15,7 @@ KAFKA_COMMANDS: Final = {
     "kafka-delete-records": "delete_records",
     "kafka-dump-log": "dump_log",
     "kafka-get-offsets": "get_offsets",
+    "kafka-leader-election": "leader_election",
     "kafka-log-dirs": "log_dirs",
     "kafka-server-start": "server_start",
     "kafka-server-stop": "server_stop",
