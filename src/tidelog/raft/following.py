@@ -173,11 +173,19 @@ def on_snapshot_installed(node: Node, event: SnapshotInstalled) -> None:
     node.replaced_by_snapshot()
     node.voters.replace(event.snapshot.end_offset, event.voters)
     node.commit(event.snapshot.end_offset)
+    _be_patient_again(node)
 
 
 def on_snapshot_rejected(node: Node, event: SnapshotRejected) -> None:
     if node.installing == event.snapshot:
         node.installing = None
+        _be_patient_again(node)
+
+
+def _be_patient_again(node: Node) -> None:
+    """It was busy with its own disk, so the leader's silence says nothing."""
+    if isinstance(node.role, Follower):
+        node.role.lost_at_ms = node.now_ms + node.settings.fetch_timeout_ms
 
 
 def on_update_voter_answered(node: Node, event: UpdateVoterAnswered) -> None:

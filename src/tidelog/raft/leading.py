@@ -29,7 +29,7 @@ from tidelog.raft.node import Node
 from tidelog.raft.ports import EpochEnd, SnapshotId
 from tidelog.raft.replicas import ReplicaKey
 from tidelog.raft.roles import Leader, Parked, Position, Resigned
-from tidelog.raft.settings import NEVER, OBSERVER_SESSION_MS, OBSERVERS_TRACKED_MAX
+from tidelog.raft.settings import NEVER, OBSERVER_SESSION_MS, REPLICAS_TRACKED_MAX
 
 # --- serving ----------------------------------------------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ def on_fetch_requested(node: Node, event: FetchRequested) -> None:
     advance(node, role)
     if node.role is not role:
         node.emit(AnswerFetch(event.call_id, refuses(node, event), node.epoch, known_leader(node), NO_OFFSET))
-    elif event.offset < node.end_offset or event.high_watermark < node.high_watermark or event.wait_max_ms <= 0:
+    elif _has_news_for(node, event) or event.wait_max_ms <= 0 or key not in role.positions:
         node.emit(_answer(node, event.call_id, read_from=event.offset))
     else:
         _park(node, role, key, event)
@@ -90,7 +90,7 @@ def _note_fetch(node: Node, role: Leader, replica: ReplicaKey) -> ReplicaKey:
     """It is alive; returns the key it is known by."""
     key = node.voters.latest.matching(replica) or replica
     position = role.positions.get(key)
-    if position is None and replica.node_id >= 0 and len(role.positions) < OBSERVERS_TRACKED_MAX:
+    if position is None and replica.node_id >= 0 and len(role.positions) < REPLICAS_TRACKED_MAX:
         position = role.positions[key] = Position()
     if position is not None:
         position.fetched_ms = node.now_ms
@@ -106,6 +106,11 @@ def _note_position(node: Node, role: Leader, key: ReplicaKey, offset: Offset) ->
         position.caught_up_ms = node.now_ms
     position.end_offset = offset
     position.end_at_last_fetch = node.end_offset
+
+
+def _has_news_for(node: Node, fetch: FetchRequested | Parked) -> bool:
+    """Whether there are records to bring, or more of them are committed than it knows (KIP-1166)."""
+    return fetch.offset < node.end_offset or fetch.high_watermark < node.high_watermark
 
 
 def _park(node: Node, role: Leader, key: ReplicaKey, event: FetchRequested) -> None:
@@ -124,11 +129,7 @@ def _serve_parked(node: Node, role: Leader) -> int:
         return role.parked_check_at_ms
     next_ms = NEVER
     for key, parked in list(role.parked.items()):
-        if (
-            parked.offset < node.end_offset
-            or parked.high_watermark < node.high_watermark
-            or parked.deadline_ms <= node.now_ms
-        ):
+        if _has_news_for(node, parked) or parked.deadline_ms <= node.now_ms:
             del role.parked[key]
             node.emit(_answer(node, parked.call_id, read_from=parked.offset))
         else:

@@ -12,10 +12,8 @@ CHECK_QUORUM_NUMERATOR: Final = 3
 CHECK_QUORUM_DENOMINATOR: Final = 2
 # Observers that have not fetched for so long are forgotten by the leader.
 OBSERVER_SESSION_MS: Final = 300_000
-# More observers than this are served, but not described.
-OBSERVERS_TRACKED_MAX: Final = 10_000
-# A replica that may become a voter has caught up within this time.
-CAUGHT_UP_WITHIN_MS: Final = 3_600_000
+# More replicas than this are served, but not described, and their fetches are answered at once instead of waiting.
+REPLICAS_TRACKED_MAX: Final = 10_000
 # After so many lost elections the time to wait before the next one grows no more.
 BACKOFF_DOUBLINGS_MAX: Final = 10
 BACKOFF_UNIT_MS: Final = 50

@@ -13,7 +13,7 @@ from tidelog.raft.moves import known_leader, resign
 from tidelog.raft.node import Node
 from tidelog.raft.replicas import DYNAMIC_VOTERS_LEVEL, ReplicaKey, Voter
 from tidelog.raft.roles import Leader, Position, VoterChange
-from tidelog.raft.settings import CAUGHT_UP_WITHIN_MS, NEVER
+from tidelog.raft.settings import NEVER
 
 
 def on_add_voter(node: Node, event: AddVoter) -> None:
@@ -111,7 +111,8 @@ def _write_when_caught_up(node: Node, role: Leader, change: VoterChange) -> None
 
 
 def _is_caught_up(node: Node, position: Position) -> bool:
-    return position.caught_up_ms >= 0 and node.now_ms - position.caught_up_ms <= CAUGHT_UP_WITHIN_MS
+    """Whether it had all there was a moment ago: a voter that is gone already would only raise the majority."""
+    return position.caught_up_ms >= 0 and node.now_ms - position.caught_up_ms <= node.settings.fetch_timeout_ms
 
 
 def _write(node: Node, role: Leader, change: VoterChange) -> None:
