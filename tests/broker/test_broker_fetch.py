@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from itertools import groupby
 
 import pytest
 
@@ -95,6 +96,25 @@ def test_a_batch_larger_than_every_limit_is_returned_alone(client: RawClient, to
         produce(client, topic, b"y" * 50_000, partition=partition)
     response = fetch(client, topic, {0: 0, 1: 0}, max_bytes=1_000, partition_max_bytes=1_000)
     assert sorted(map(len, values_of(response).values())) == [0, 1]
+
+
+def test_a_partition_that_is_left_out_for_want_of_room_comes_next(client: RawClient, topic: str) -> None:
+    create_topic(client, topic, 2)
+    for partition in (0, 1):
+        for number in range(5):
+            produce(client, topic, b"%d" % number * 100, partition=partition)
+
+    answer = fetch(client, topic, {0: 0, 1: 0}, session=(0, 0), max_bytes=250, partition_max_bytes=250)
+    session_id, positions, seen = answer.session_id, {0: 0, 1: 0}, []
+    for epoch in range(1, 11):
+        (served,) = [index for index, values in values_of(answer).items() if values]
+        seen.append(served)
+        positions[served] += 1
+        moved = {served: positions[served]}
+        answer = fetch(client, topic, moved, session=(session_id, epoch), max_bytes=250, partition_max_bytes=250)
+
+    assert sorted(seen) == [0] * 5 + [1] * 5
+    assert max(len(list(run)) for _, run in groupby(seen)) == 1, "one of them was served twice before the other"
 
 
 @pytest.mark.req("D13", "K8")

@@ -123,7 +123,7 @@ class Reading:
             self.found_bytes += size
             if data.error_code:
                 self.failed = True
-            elif not size:
+            elif not size and fetched.position.fetch_offset >= self._readable_end(data):
                 quiet.append(fetched)
             self._found.append((fetched, data))
         if session.id != SESSIONLESS_ID:
@@ -134,6 +134,10 @@ class Reading:
                 if data.records is not None and fetched in session.ready:
                     del session.ready[fetched]
                     session.ready[fetched] = None
+
+    def _readable_end(self, data: PartitionData) -> int:
+        """Where this client's reading ends. Before it, a partition without records only had no room in this answer."""
+        return data.last_stable_offset if self._read_committed else data.high_watermark
 
     def watch(self) -> None:
         """A sessionless fetch is told of growth only while it waits."""
