@@ -1,4 +1,4 @@
-"""The pytest plugin: the fixture `tidelog_broker`, a real broker for the test session."""
+"""The pytest plugin: the fixtures `tidelog_broker` and `tidelog_cluster`, real brokers for tests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from tidelog.testing.cluster import Cluster
     from tidelog.testing.embedded import Broker
 
 
@@ -18,3 +19,12 @@ def tidelog_broker() -> Iterator[Broker]:
 
     with Broker() as broker:
         yield broker
+
+
+@pytest.fixture
+def tidelog_cluster() -> Iterator[Cluster]:
+    """Three brokers for one test, which may kill, pause and cut them as it likes."""
+    from tidelog.testing.cluster import Cluster
+
+    with Cluster(3) as cluster:
+        yield cluster
