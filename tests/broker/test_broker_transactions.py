@@ -23,6 +23,7 @@ from harness.raw_transactions import (
 )
 from harness.waiting import wait_until
 from tidelog.model.errors import ErrorCode
+from tidelog.wire.batch import iter_headers
 from tidelog.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from tidelog.wire.messages.fetch import FetchResponse
 from tidelog.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -106,6 +107,28 @@ def test_the_last_stable_offset_stops_before_the_first_open_transaction(
     producer.end()
     assert last_stable_offset(client, wide) == high_watermark(client, wide) == 4
     assert read_committed(client, wide) == [b"before", b"open", b"after"]
+
+
+def test_a_fetch_tells_of_the_aborted_transactions_in_what_it_read_and_of_no_others(
+    client: RawClient, wide: str
+) -> None:
+    producer = started(client, wide)
+    first_offsets = []
+    for number in range(6):
+        first_offsets.append(producer.write(wide, 0, b"%d" % number * 400))
+        producer.end(commit=number % 2 == 1)
+
+    told: list[int] = []
+    offset = 0
+    while offset < high_watermark(client, wide):
+        request = fetch_request(wide, {0: offset}, partition_max_bytes=600, isolation_level=1)
+        data = client.ask(request, FetchResponse, 12).responses[0].partitions[0]
+        headers = [header for _, header in iter_headers(memoryview(data.records or b""))]
+        now = [aborted.first_offset for aborted in data.aborted_transactions or ()]
+        assert all(headers[0].base_offset <= first < headers[-1].next_offset for first in now), (now, offset)
+        told += now
+        offset = headers[-1].next_offset
+    assert told == first_offsets[::2]
 
 
 def test_transactions_of_several_producers_end_in_any_order(client: RawClient, wide: str) -> None:

@@ -53,6 +53,8 @@ class TransactionDesk:
         self.endings: list[Ending] = []
         self.delivered: list[Ending] = []
         self.next_id = FIRST_PRODUCER_ID
+        # Whether the journal cannot be written, as on a full disk.
+        self.is_full = False
         self._end = 0
         self._epoch = 0
         self._lead()
@@ -67,6 +69,8 @@ class TransactionDesk:
     # The journal of the runtime.
 
     def append(self, records: Sequence[TransactionRecord], epoch: LeaderEpoch) -> Offset:
+        if self.is_full:
+            raise ProtocolError(ErrorCode.KAFKA_STORAGE_ERROR)
         self.batches.append([(encode_key(record), encode_value(record)) for record in records])
         self._end += len(records)
         return Offset(self._end)

@@ -40,7 +40,6 @@ class ShardHost:
         timers: Timers,
         on_failed: Callable[[ShardHost], None],
     ) -> None:
-        self._leader = leader
         self._now_ms = now_ms
         self._journal = PartitionJournal(leader, self._committed, lambda: on_failed(self))
         self._runtime: Runtime[GroupShard, Record] = Runtime(build, self, ErrorCode.NOT_COORDINATOR)
@@ -53,8 +52,7 @@ class ShardHost:
     def start(self) -> None:
         """Load what the log holds, then lead. A partition of groups is compacted, so this is not its whole history."""
         self._load()
-        leader = self._leader
-        self._runtime.lead(leader.epoch, leader.log.end_offset)
+        self._journal.lead(self._runtime)
         self.submit(loaded)
 
     def stop(self) -> None:

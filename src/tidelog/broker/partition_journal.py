@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from tidelog.broker.logs import log
+from tidelog.machine.runtime import Runtime
 from tidelog.model.ids import Offset
 from tidelog.replica.leader import PartitionLeader
 from tidelog.wire.batch import BatchHeader, iter_headers
@@ -25,6 +26,16 @@ class PartitionJournal:
         self._on_lost = on_lost
         # The ends of batches that are staged or written, and not known to be replicated.
         self._appended: deque[Offset] = deque()
+
+    def lead(self, runtime: Runtime[Any, Any]) -> None:
+        """Have a machine lead that has loaded all of the log. It answers nothing before all that it knows is safe."""
+        leader = self._leader
+        end = leader.log.end_offset
+        runtime.lead(leader.epoch, end)
+        if leader.high_watermark < end:
+            runtime.committed_end = leader.high_watermark
+            self._appended.append(end)
+            leader.waiting_acks.add(end, self)
 
     def append(self, batch: bytes) -> Offset:
         """Stage a batch for the turn's write; returns the offset after it. Raises ProtocolError when it cannot be."""
@@ -48,7 +59,9 @@ class PartitionJournal:
     # What the leader tells who waits for it, once for each batch and in their order.
 
     def replicated(self) -> None:
-        self._on_committed(self._appended.popleft())
+        # A batch that was only waiting for its sync when a later one was lost concerns nobody any more.
+        if self._appended:
+            self._on_committed(self._appended.popleft())
 
     def failed(self) -> None:
         """What the machine believes was not written: it must begin again from what was."""

@@ -28,6 +28,7 @@ from tidelog.transactions.settings import Settings
 from tidelog.transactions.shard import TransactionShard
 
 TRANSACTION_TOPIC: Final = "__transaction_state"
+START_OVER_SECONDS: Final = 0.1
 
 ReplyT = TypeVar("ReplyT")
 
@@ -155,8 +156,13 @@ class TransactionCoordinator:
     def _start_over(self, index: int, failed: TransactionShardHost) -> None:
         if self._hosts.get(index) is failed:
             self._hosts.pop(index).stop()
-            if not self._partitions.by_name[TRANSACTION_TOPIC][index].failed:
-                self._start(index)
+            # Not now: the log is in the middle of a write that failed, and a full disk stays full for a while.
+            self._timers.call_later(START_OVER_SECONDS, lambda: self._start_again(index))
+
+    def _start_again(self, index: int) -> None:
+        leader = self._partitions.by_name.get(TRANSACTION_TOPIC, NONE_LED).get(index)
+        if leader is not None and not leader.failed and index not in self._hosts:
+            self._start(index)
 
     def _sender(self, ending: Ending, done: Callable[[Ending], None]) -> MarkerSender:
         return MarkerSender(ending, self._node_id, lambda: self._image, self._markers, self._timers, done)

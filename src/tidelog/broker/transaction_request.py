@@ -8,7 +8,7 @@ and again; and who was told of a commit finds it everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from tidelog.broker.timers import Timer, Timers
 from tidelog.machine.runtime import Result
@@ -22,8 +22,9 @@ ReplyT = TypeVar("ReplyT")
 # A command gets the shard, a fresh producer id when it has asked for one, and the time.
 Command = Callable[[TransactionShard, ProducerId | None, int], Outcome[ReplyT]]
 
-# How long a request waits for the markers of a transaction that ends. Then the end of it is answered, which is decided
-# whatever happens, and everybody else is told to come again.
+# How long a request waits for the markers of a transaction that ends, before it is told to come again. So is who asked
+# for the end: a producer that hears of success finds all of it readable, and its next transaction would have to wait
+# anyway.
 MARKERS_WAIT_MS: Final = 500
 
 
@@ -50,7 +51,7 @@ class Host(Protocol):
 
 
 class TransactionRequest(Generic[ReplyT]):
-    __slots__ = ("_answer", "_command", "_host", "_may_wait", "_reply", "_timer", "_transactional_id")
+    __slots__ = ("_answer", "_command", "_has_reply", "_host", "_may_wait", "_reply", "_timer", "_transactional_id")
 
     def __init__(
         self,
@@ -63,9 +64,9 @@ class TransactionRequest(Generic[ReplyT]):
         self._transactional_id = transactional_id
         self._command = command
         self._answer = answer
-        self._reply: ReplyT | ProtocolError = ProtocolError(
-            ErrorCode.CONCURRENT_TRANSACTIONS, "The end of a transaction is under way."
-        )
+        # What it is answered once the markers are written; None when the command is to be given again then.
+        self._reply: ReplyT | None = None
+        self._has_reply = False
         self._may_wait = True
         self._timer: Timer | None = None
 
@@ -75,15 +76,15 @@ class TransactionRequest(Generic[ReplyT]):
     def ended(self) -> None:
         """The markers that it waited for are written."""
         self._stop_timer()
-        if isinstance(self._reply, ProtocolError):
-            self.run(None)
+        if self._has_reply:
+            self._answer(cast(ReplyT, self._reply))
         else:
-            self._answer(self._reply)
+            self.run(None)
 
     def give_up(self, error: ProtocolError) -> None:
-        """There will be no more: an end that was decided is answered as such, anything else by the error."""
+        """There will be no more markers from here. An end that was decided is one all the same: a retry finds it."""
         self._stop_timer()
-        self._answer(error if isinstance(self._reply, ProtocolError) else self._reply)
+        self._answer(error)
 
     def _stepped(self, outcome: Step[ReplyT] | ProtocolError) -> None:
         if isinstance(outcome, ProtocolError):
@@ -101,7 +102,7 @@ class TransactionRequest(Generic[ReplyT]):
             self._answer(reply)
             return
         if not isinstance(reply, Again):
-            self._reply = reply
+            self._reply, self._has_reply = reply, True
         self._wait()
         self._host.deliver(outcome.ending)
 
@@ -121,7 +122,7 @@ class TransactionRequest(Generic[ReplyT]):
     def _timed_out(self) -> None:
         self._timer = None
         self._host.wait_no_longer(self._transactional_id, self)
-        self._answer(self._reply)
+        self._answer(ProtocolError(ErrorCode.CONCURRENT_TRANSACTIONS, "The end of a transaction is under way."))
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -44,7 +44,6 @@ class TransactionShardHost:
         make_sender: SenderFactory,
         on_failed: Callable[[TransactionShardHost], None],
     ) -> None:
-        self._leader = leader
         self.now_ms = now_ms
         self.timers = timers
         self.take_producer_id = take_producer_id
@@ -63,8 +62,7 @@ class TransactionShardHost:
     def start(self) -> None:
         """Load what the log holds, lead, and carry on with ends that were decided."""
         self._load()
-        leader = self._leader
-        self._runtime.lead(leader.epoch, leader.log.end_offset)
+        self._journal.lead(self._runtime)
         self.ask(lambda shard: loaded(shard, self.now_ms()), self._carry_on)
 
     def stop(self) -> None:

@@ -10,14 +10,15 @@ from tidelog.env.files import File
 
 
 class FileSlice:
-    """`length` bytes of an open file from `position` on."""
+    """`length` bytes of an open file from `position` on; `end_offset` is that of the batch after them."""
 
-    __slots__ = ("file", "length", "position")
+    __slots__ = ("end_offset", "file", "length", "position")
 
-    def __init__(self, file: File, position: int, length: int) -> None:
+    def __init__(self, file: File, position: int, length: int, end_offset: int = -1) -> None:
         self.file = file
         self.position = position
         self.length = length
+        self.end_offset = end_offset
 
     def __len__(self) -> int:
         return self.length

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from tidelog.env.clock import Clock
 from tidelog.log import retention, time_lookup
+from tidelog.log.aborted_notes import AbortedNotes
 from tidelog.log.checkpoints import write_topic_id
 from tidelog.log.config import LogConfig
 from tidelog.log.durability import Durability
@@ -60,6 +61,7 @@ class PartitionLog:
     """One partition's batches, from `start_offset` to `end_offset`."""
 
     __slots__ = (
+        "_aborted",
         "_active",
         "_durability",
         "_epochs_before",
@@ -68,7 +70,6 @@ class PartitionLog:
         "_next_offset",
         "_roll_timestamp",
         "_segments",
-        "_staged_aborted",
         "_staged_count",
         "clock",
         "config",
@@ -111,7 +112,7 @@ class PartitionLog:
         # Whether its folder was renamed, to be removed.
         self.deleted = False
         self._staged_count = 0
-        self._staged_aborted: list[AbortedTransaction] = []
+        self._aborted = AbortedNotes()
         self._epochs_before: LeaderEpochs | None = None
         # A batch with a later timestamp may start a new segment.
         self._roll_timestamp = _ASK_EVERY_TIME
@@ -164,8 +165,8 @@ class PartitionLog:
         self._epochs_before = None
         self.end_offset = self._next_offset
         self.producers.written()
-        if self._staged_aborted:
-            self._note_aborted()
+        if self._aborted.staged or self._aborted.unnoted:
+            self._aborted.written(self._active.transaction_index)
 
     def append_replicated(self, view: memoryview) -> Offset:
         """Append batches that a leader gave their offsets; returns the new end. Offsets may skip, but never go back."""
@@ -199,19 +200,7 @@ class PartitionLog:
             return
         completed = self.producers.staged_marker(header, base, marker)
         if completed is not None and completed.aborted:
-            stable = self.producers.last_stable_offset_after(completed)
-            self._staged_aborted.append(
-                AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)
-            )
-
-    def _note_aborted(self) -> None:
-        aborted, self._staged_aborted = self._staged_aborted, []
-        try:
-            for transaction in aborted:
-                self._active.transaction_index.add(transaction)
-        except OSError as error:
-            # The markers are in the log, but readers would not be told of them: no more until a restart finds them.
-            self._failure = LogFailed(f"cannot note an aborted transaction of {self.partition}", error)
+            self._aborted.stage(completed, self.producers.last_stable_offset_after(completed))
 
     def _stage_epoch(self, epoch: LeaderEpoch, start: Offset) -> None:
         assert epoch > self.epochs.latest, f"epoch {epoch} follows {self.epochs.latest} in {self.partition}"
@@ -228,7 +217,7 @@ class PartitionLog:
         self.producers.not_written()
         if self._epochs_before is not None:
             self.epochs, self._epochs_before = self._epochs_before, None
-        self._staged_aborted.clear()
+        self._aborted.lose_staged()
         if self._active.size == 0:
             self._active.first_timestamp = None
         if self._active.torn:
@@ -285,6 +274,7 @@ class PartitionLog:
     def _roll(self, base: Offset) -> Segment:
         assert not self._staged_count
         sealed = self._active
+        self._aborted.note(sealed.transaction_index)
         sealed.note_largest_timestamp()
         sealed.write_indexes()
         self.snapshots.take(base, self.producers)
@@ -367,8 +357,8 @@ class PartitionLog:
             more, complete = self._segments[number].transaction_index.overlapping(start, up_to)
             found += more
             if complete:
-                break
-        return found
+                return found
+        return found + self._aborted.overlapping(start, up_to)
 
     # --- making durable -----------------------------------------------------------------------------------------------
 
@@ -440,6 +430,7 @@ class PartitionLog:
             self.release_files()
             return
         try:
+            self._aborted.note(self._active.transaction_index)
             self._active.note_largest_timestamp()
             self._active.write_indexes()
             self.snapshots.take(self.end_offset, self.producers)
@@ -515,6 +506,7 @@ class PartitionLog:
     def _begin_truncation(self, offset: Offset) -> None:
         self._is_as_closed = False
         self.write_staged()
+        self._aborted.truncate_to(offset)
         self._raise_if_failed()
         self._segments.drop_swap()
         self.lower_recovery_point(offset)

@@ -20,6 +20,7 @@ from tidelog.wire.control import EndTransaction
 
 # A producer has at most five requests in flight, so a retry repeats one of the last five batches.
 REMEMBERED_BATCHES: Final = 5
+LOST_PRODUCERS_MAX: Final = 1_000
 
 
 class ProducedBatch(msgspec.Struct, frozen=True, gc=False):
@@ -74,7 +75,7 @@ class CompletedTransaction(NamedTuple):
 class Producers:
     """All producers of one partition, by id."""
 
-    __slots__ = ("_before", "_completed", "_entries", "_open", "verifications")
+    __slots__ = ("_before", "_completed", "_entries", "_lost", "_open", "verifications")
 
     def __init__(self, entries: Iterable[ProducerEntry] = ()) -> None:
         self._entries = {entry.producer_id: entry for entry in entries}
@@ -83,6 +84,8 @@ class Producers:
         # Open transactions (first offset to producer), and ended ones whose marker may still be lost (first to last).
         self._open: dict[Offset, ProducerId] = {}
         self._completed: dict[Offset, Offset] = {}
+        # Producers whose first batch could not be written: its epoch and sequence.
+        self._lost: dict[ProducerId, tuple[ProducerEpoch, int]] = {}
         self.verifications = Verifications()
         self._find_open()
 
@@ -100,6 +103,8 @@ class Producers:
         entry = self._entries.get(ProducerId(header.producer_id))
         if entry is None:
             # Never seen, or forgotten with its records: any sequence may start.
+            if self._lost:
+                self._check_overtaking(header)
             return None
         epoch = header.producer_epoch
         first = header.base_sequence
@@ -123,6 +128,15 @@ class Producers:
                 f"producer {header.producer_id} has an open transaction and may only write within it",
             )
         return None
+
+    def _check_overtaking(self, header: BatchHeader) -> None:
+        """The first batch of a producer could not be written, and comes again: none that followed it may be first."""
+        lost = self._lost.get(ProducerId(header.producer_id))
+        if lost is not None and lost[0] == header.producer_epoch and header.base_sequence > lost[1]:
+            raise ProtocolError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id} sent sequence {header.base_sequence} before {lost[1]} was written",
+            )
 
     def has_open_transaction(self, producer_id: ProducerId, epoch: int) -> bool:
         """Whether a batch with this epoch continues a transaction."""
@@ -184,6 +198,8 @@ class Producers:
         producer_id = ProducerId(header.producer_id)
         entry = self._entries.get(producer_id)
         self._before.setdefault(producer_id, entry)
+        if self._lost:
+            self._lost.pop(producer_id, None)
         delta = header.last_offset_delta
         timestamp = header.max_timestamp
         sequence = header.base_sequence
@@ -231,7 +247,9 @@ class Producers:
         """Nothing of what was staged is in the log: be what we were."""
         for producer_id, entry in self._before.items():
             if entry is None:
-                del self._entries[producer_id]
+                lost = self._entries.pop(producer_id)
+                if lost.batches and len(self._lost) < LOST_PRODUCERS_MAX:
+                    self._lost[producer_id] = (lost.epoch, lost.batches[0].first_sequence)
             else:
                 self._entries[producer_id] = entry
         if self._before:
@@ -242,6 +260,7 @@ class Producers:
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that have been silent for long and have no open transaction."""
         self.verifications.expire(now_ms, expiration_ms)
+        self._lost.clear()
         for producer_id, entry in list(self._entries.items()):
             if entry.transaction_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms:
                 del self._entries[producer_id]

@@ -304,7 +304,7 @@ class Segment:
         if start + max_bytes >= end:
             if end_offset not in self._positions:
                 self._remember(end_offset, end)
-            return FileSlice(self.file or self.opened(), start, end - start)
+            return FileSlice(self.file or self.opened(), start, end - start, end_offset)
         return self._read_part(start, max_bytes, end, at_least_one_batch)
 
     def _read_part(self, start: int, max_bytes: int, end: int, at_least_one_batch: bool) -> FileSlice | None:
@@ -312,8 +312,9 @@ class Segment:
         boundary = self.offset_index.boundary_at_or_before(start + max_bytes)
         if boundary > start:
             # Cut at an indexed batch, and remember where the reader will go on.
-            self._remember(int.from_bytes(file.read(8, boundary), "big"), boundary)
-            return FileSlice(file, start, boundary - start)
+            following = int.from_bytes(file.read(8, boundary), "big")
+            self._remember(following, boundary)
+            return FileSlice(file, start, boundary - start, following)
         last: Landmark | None = None
         for landmark in walk(file, start, end):
             if landmark.end > start + max_bytes:
@@ -324,7 +325,7 @@ class Segment:
         if last is None:
             return None
         self._remember(last.last_offset + 1, last.end)
-        return FileSlice(file, start, last.end - start)
+        return FileSlice(file, start, last.end - start, last.last_offset + 1)
 
     # --- changing what is there ---------------------------------------------------------------------------------------
 

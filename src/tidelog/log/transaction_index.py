@@ -31,13 +31,16 @@ class AbortedTransaction(NamedTuple):
 class TransactionIndex:
     """The aborted transactions of one segment, in the order of their markers."""
 
-    __slots__ = ("_files", "_path")
+    __slots__ = ("_files", "_is_absent", "_path")
 
     def __init__(self, files: Files, path: str) -> None:
         self._files = files
         self._path = path
+        # Whether there is known to be no file: most segments have none, and readers ask with every fetch.
+        self._is_absent = False
 
     def add(self, aborted: AbortedTransaction) -> None:
+        self._is_absent = False
         file = self._files.open(self._path, create=True)
         try:
             size = file.size()
@@ -46,9 +49,12 @@ class TransactionIndex:
             file.close()
 
     def all(self) -> list[AbortedTransaction]:
+        if self._is_absent:
+            return []
         try:
             data = read_all(self._files, self._path)
         except FileNotFoundError:
+            self._is_absent = True
             return []
         aborted = []
         for version, producer, first, last, stable in _ENTRY.iter_unpack(

@@ -43,7 +43,7 @@ class Verifications:
     ) -> Verification:
         """Note that a producer wants to begin a transaction; several batches on their way share one verification.
 
-        While it lasts, no batch overtakes one with a lower sequence that waits for its own answer.
+        While it lasts, no batch of a producer of which nothing is known here overtakes one with a lower sequence.
         """
         known = self._by_producer.get(producer_id)
         if known is None or epoch > known.epoch:
@@ -67,13 +67,15 @@ class Verifications:
             )
         if verification.outcome is not ErrorCode.NONE:
             raise ProtocolError(verification.outcome, "the coordinator of the transaction has refused this partition")
+        if is_known:
+            return  # Its sequence follows the last one: nothing is overtaken.
         sequence = header.base_sequence
         if sequence > verification.lowest_sequence:
             raise ProtocolError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"sequence {sequence} overtakes {verification.lowest_sequence}, which is not written yet",
             )
-        if verification.starts_at_zero and sequence != 0 and not is_known:
+        if verification.starts_at_zero and sequence != 0:
             raise ProtocolError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"the first batch of producer {header.producer_id} has sequence {sequence} instead of 0",

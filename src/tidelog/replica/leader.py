@@ -116,6 +116,10 @@ class PartitionLeader:
         self.batches_refused = 0
         self.configure(config)
         self.high_watermark = self._lowest_end_of_isr()
+        if self.syncs_first and log.unflushed_records >= config.flush_messages:
+            # What a crash left in the page cache was not acknowledged, and may still be lost.
+            self.high_watermark = min(self.high_watermark, log.recovery_point)
+            disk.sync_due(self)
         log.producers.replicated_up_to(self.high_watermark)
 
     def __str__(self) -> str:

@@ -13,6 +13,8 @@ from tidelog.transactions.states import AT_REST, ENDING
 
 # Ids that one sweep forgets at most, so that it does not hold up others; the next one follows at once.
 FORGOTTEN_PER_SWEEP_MAX: Final = 1_000
+# A log that cannot be written now may be writable after this.
+RETRY_AFTER_MS: Final = 1_000
 
 
 def loaded(shard: TransactionShard, now_ms: int) -> Result[TransactionRecord, list[Ending]]:
@@ -32,6 +34,8 @@ def expire(shard: TransactionShard, now_ms: int) -> Outcome[None]:
     """Act on the earliest deadline that has passed; nothing when none has. Submit again while one has passed."""
     transactional_id = shard.timed_out(now_ms)
     if transactional_id is not None:
+        # Unless the record gets through, the next try is not at once.
+        shard.retry_ms = now_ms + RETRY_AFTER_MS
         return fence(shard, transactional_id, shard.transactions[transactional_id], now_ms, None)
     if shard.next_sweep_ms is not None and shard.next_sweep_ms <= now_ms:
         return _forget_unused(shard, now_ms)
@@ -45,6 +49,8 @@ def _forget_unused(shard: TransactionShard, now_ms: int) -> Outcome[None]:
         for transactional_id, transaction in shard.transactions.items()
         if transaction.state in AT_REST and transaction.updated_ms <= used_after_ms
     ]
+    if unused:
+        shard.retry_ms = now_ms + RETRY_AFTER_MS
     if len(unused) <= FORGOTTEN_PER_SWEEP_MAX:
         shard.next_sweep_ms = now_ms + shard.settings.id_expiration_check_interval_ms
     forgotten = [TransactionRecord(transactional_id, None) for transactional_id in unused[:FORGOTTEN_PER_SWEEP_MAX]]

@@ -40,12 +40,15 @@ class TransactionShard:
         # (deadline, transactional id); true only while it is what the transaction says.
         self._deadlines: list[tuple[int, str]] = []
         self.next_sweep_ms: int | None = None
+        # When acting on a deadline is tried again whose records could not be written; nothing of it is replicated.
+        self.retry_ms = 0
         # Those whose transactions have no time-out.
         self.two_phase_ids: set[str] = set()
 
     def replay(self, records: Sequence[TransactionRecord], offset: Offset, epoch: LeaderEpoch) -> None:
         """Apply records, of which the last has `offset`."""
         self.epoch = epoch
+        self.retry_ms = 0
         for transactional_id, transaction in records:
             if transaction is None:
                 self.transactions.pop(transactional_id, None)
@@ -64,10 +67,8 @@ class TransactionShard:
 
     def next_deadline_ms(self) -> int | None:
         """When `expiry.expire` is to be submitted next."""
-        timeout_ms = self.next_timeout_ms()
-        if timeout_ms is None or self.next_sweep_ms is None:
-            return timeout_ms if self.next_sweep_ms is None else self.next_sweep_ms
-        return min(timeout_ms, self.next_sweep_ms)
+        deadlines = [each for each in (self.next_timeout_ms(), self.next_sweep_ms) if each is not None]
+        return max(min(deadlines), self.retry_ms) if deadlines else None
 
     def next_timeout_ms(self) -> int | None:
         """When the next open transaction times out."""

@@ -105,6 +105,17 @@ def test_what_could_not_be_written_is_as_if_it_never_came() -> None:
     take(producers, 1, base=1)
 
 
+def test_a_batch_does_not_take_the_place_of_an_unknown_producers_first_one_that_could_not_be_written() -> None:
+    producers = Producers()
+    take(producers, 0, base=0)
+    take(producers, 1, base=1)
+    producers.not_written()
+
+    assert refused(producers, 1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    take(producers, 0, base=0)
+    take(producers, 1, base=1)
+
+
 def test_a_silent_producer_is_forgotten_unless_its_transaction_is_open() -> None:
     producers = Producers()
     take(producers, 0, base=0)

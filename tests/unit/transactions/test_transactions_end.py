@@ -6,6 +6,8 @@ import pytest
 
 from harness.transaction_desk import TIMEOUT_MS, TransactionDesk, producer
 from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.transactions.expiry import RETRY_AFTER_MS, expire
+from tidelog.transactions.settings import Settings
 from tidelog.transactions.states import State
 from tidelog.transactions.transaction import LAST_PRODUCER_EPOCH, Producer
 
@@ -237,6 +239,35 @@ def test_a_transaction_that_is_left_open_is_aborted_at_its_deadline_and_its_prod
     desk.reload()
     assert refusal(desk, who, version=version) is ErrorCode.PRODUCER_FENCED
     assert desk.start() == (who.id, who.epoch + 2)
+
+
+def test_a_deadline_that_cannot_be_acted_on_now_is_tried_again_later_and_not_at_once() -> None:
+    desk = TransactionDesk()
+    desk.add(desk.start())
+    desk.is_full = True
+    desk.now_ms += TIMEOUT_MS
+    with pytest.raises(ProtocolError):
+        desk.run(lambda shard, _, now_ms: expire(shard, now_ms))
+
+    assert desk.shard.next_deadline_ms() == desk.now_ms + RETRY_AFTER_MS
+    desk.is_full = False
+    desk.pass_time(RETRY_AFTER_MS)
+    assert desk.transaction().state is State.COMPLETE_ABORT
+
+
+def test_ids_that_cannot_be_forgotten_now_are_forgotten_later_and_not_at_once() -> None:
+    desk = TransactionDesk(Settings(id_expiration_ms=1_000, id_expiration_check_interval_ms=1_000))
+    desk.start()
+    desk.is_full = True
+    desk.now_ms += 1_000
+    with pytest.raises(ProtocolError):
+        desk.run(lambda shard, _, now_ms: expire(shard, now_ms))
+
+    deadline_ms = desk.shard.next_deadline_ms()
+    assert deadline_ms is not None and deadline_ms > desk.now_ms
+    desk.is_full = False
+    desk.pass_time(2_000)
+    assert not desk.shard.transactions
 
 
 def test_partitions_that_are_added_later_do_not_move_the_deadline() -> None:

@@ -215,10 +215,13 @@ class Reading:
             leader.bytes_out += len(records)
         aborted: list[AbortedTransaction] | None = None
         if self._read_committed:
-            aborted = [
-                AbortedTransaction(transaction.producer_id, transaction.first_offset)
-                for transaction in log.aborted_transactions(offset, up_to)
-            ]
+            aborted = []
+            if records is not None:
+                # Those that concern what is read now, and not all that are to come.
+                aborted = [
+                    AbortedTransaction(transaction.producer_id, transaction.first_offset)
+                    for transaction in log.aborted_transactions(offset, Offset(records.end_offset))
+                ]
         return PartitionData(
             fetched.index,
             0,

@@ -11,6 +11,7 @@ from typing import Final
 from tidelog.broker.call import Call
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.transaction_coordinator import TransactionCoordinator
+from tidelog.broker.transaction_errors import error_code
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_PRODUCER, ProducerEpoch, ProducerId
 from tidelog.transactions.init import Asked, Initialized, init_producer
@@ -44,7 +45,7 @@ class InitProducerIdHandler:
 
         def answer(outcome: Initialized | ProtocolError) -> None:
             if isinstance(outcome, ProtocolError):
-                call.answer(_refused(_error(outcome.code, call.header.api_version)))
+                call.answer(_refused(error_code(outcome, call.header.api_version, FIRST_VERSION_WITH_FENCED)))
                 return
             call.answer(
                 InitProducerIdResponse(
@@ -68,12 +69,6 @@ def _given(outcome: ProducerId | ProtocolError) -> InitProducerIdResponse:
         # The client tries again; it does not matter where the block of ids is held up.
         return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return InitProducerIdResponse(producer_id=outcome)
-
-
-def _error(code: ErrorCode, version: int) -> ErrorCode:
-    if code is ErrorCode.PRODUCER_FENCED and version < FIRST_VERSION_WITH_FENCED:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    return code
 
 
 def _refused(code: ErrorCode) -> InitProducerIdResponse:

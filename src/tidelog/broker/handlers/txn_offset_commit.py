@@ -68,7 +68,7 @@ class TxnOffsetCommitHandler:
             is_valid = verifications.agreed(producer.id, verification, code)
             if code is not ErrorCode.NONE:
                 _refuse(call, request, _error(code, call.header.api_version))
-            elif not is_valid:
+            elif not is_valid and not leader.log.producers.has_open_transaction(*producer):
                 # The transaction ended while its coordinator was asked.
                 _refuse(call, request, ErrorCode.INVALID_TXN_STATE)
             else:
