@@ -10,15 +10,44 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tidelog.model.version import __version__
 
-__all__ = ["Broker", "Cluster", "__version__"]
-
 if TYPE_CHECKING:
+    from tidelog.client.aio.producer import AsyncProducer
+    from tidelog.client.blocking.producer import Producer
+    from tidelog.client.core.buffer_policy import BufferFullPolicy
+    from tidelog.client.core.record import ConsumerRecord, RecordMetadata
+    from tidelog.client.core.transaction import GroupMetadata, PreparedTransaction
+    from tidelog.client.errors import ClientError
+    from tidelog.model.ids import TopicPartition
     from tidelog.testing.cluster import Cluster
     from tidelog.testing.embedded import Broker
 
+__all__ = [
+    "AsyncProducer",
+    "Broker",
+    "BufferFullPolicy",
+    "ClientError",
+    "Cluster",
+    "ConsumerRecord",
+    "GroupMetadata",
+    "PreparedTransaction",
+    "Producer",
+    "RecordMetadata",
+    "TopicPartition",
+    "__version__",
+]
+
 _MODULES: Final = {
+    "AsyncProducer": "tidelog.client.aio.producer",
     "Broker": "tidelog.testing.embedded",
+    "BufferFullPolicy": "tidelog.client.core.buffer_policy",
+    "ClientError": "tidelog.client.errors",
     "Cluster": "tidelog.testing.cluster",
+    "ConsumerRecord": "tidelog.client.core.record",
+    "GroupMetadata": "tidelog.client.core.transaction",
+    "PreparedTransaction": "tidelog.client.core.transaction",
+    "Producer": "tidelog.client.blocking.producer",
+    "RecordMetadata": "tidelog.client.core.record",
+    "TopicPartition": "tidelog.model.ids",
 }
 
 

@@ -1,1 +1,1 @@
-"""A Kafka client: admin, produce, fetch."""
+"""A Kafka client: producer, consumer and admin client, for asyncio and for programs that block."""

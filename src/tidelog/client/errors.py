@@ -31,6 +31,54 @@ class RequestExpired(ClientError):
     retriable = True
 
 
+class InvalidOption(ClientError, ValueError):
+    """A setting of a client that does not exist or cannot have this value."""
+
+
+class SerializationFailed(ClientError, ValueError):
+    """A key or value that its serializer cannot turn into bytes, or bytes that are not what its reader expects."""
+
+
+class BufferFull(ClientError):
+    """The producer's buffer has no room for a record, and did not get any in time."""
+
+    retriable = True
+
+
+class RecordDropped(ClientError):
+    """The producer's buffer was full, and its policy let this record go."""
+
+
+class DeliveryExpired(ClientError):
+    """A record was not acknowledged within `delivery_timeout_ms`; whether it was written nobody knows."""
+
+
+class ClientClosed(ClientError):
+    """The producer, consumer or admin client is closed."""
+
+
+class ProducerFenced(ClientError):
+    """Another producer with the same transactional id has begun: this one may not write any more."""
+
+
+class TransactionFailed(ClientError):
+    """The transaction cannot be committed; `abort_transaction` makes room for a new one."""
+
+
+class IllegalTransactionState(ClientError):
+    """A step of a transaction out of turn, such as a commit before a begin."""
+
+
+class RebalanceInProgress(ClientError):
+    """The group is sharing its partitions anew: poll, then commit again."""
+
+    retriable = True
+
+
+class CommitFailed(ClientError):
+    """The group has given the partitions to others: what was read may be read again by them."""
+
+
 class UnsupportedByBroker(ClientError):
     """The broker does not serve this request in any version that we speak."""
 

@@ -14,7 +14,12 @@ from tidelog.client.errors import UnsupportedByBroker
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.apis import APIS
 from tidelog.wire.frames import FrameSplitter, decode_response, encode_request
-from tidelog.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from tidelog.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+)
 from tidelog.wire.primitives import MalformedMessage
 from tidelog.wire.schema import Request, Response, VersionRange
 
@@ -43,6 +48,8 @@ class Conversation:
 
     def __init__(self, client_id: str) -> None:
         self.served: dict[int, VersionRange] = {}
+        # Levels of features that the whole cluster has agreed on, such as transaction.version.
+        self.features: dict[str, int] = {}
         self._client_id = client_id
         self._splitter = FrameSplitter(RESPONSE_BYTES_MAX)
         self._asked: deque[_Asked] = deque()
@@ -82,23 +89,25 @@ class Conversation:
 
     def receive(self, data: bytes) -> list[Answer]:
         """Add what the socket gave; the answers that are now whole. MalformedMessage when it is no Kafka broker's."""
-        answers = []
-        for frame in self._splitter.feed(data):
-            if not self._asked:
-                raise MalformedMessage("the peer answers what was not asked")
-            asked = self._asked.popleft()
-            version = asked.version
-            if asked.response is ApiVersionsResponse and frame[4:6].tobytes() == _UNSUPPORTED:
-                # A broker that does not know our version of ApiVersions answers in version 0 (KIP-511).
-                version = 0
-            correlation_id, response = decode_response(asked.response, version, frame)
-            if correlation_id != asked.correlation_id:
-                raise MalformedMessage(f"the peer answers request {correlation_id}, not {asked.correlation_id}")
-            answers.append(Answer(correlation_id, response))
-        return answers
+        return [self.answer(frame) for frame in self._splitter.feed(data)]
 
-    def learn_versions(self, served: Iterable[ApiVersion]) -> None:
+    def answer(self, frame: memoryview) -> Answer:
+        """Read one whole frame. MalformedMessage when it answers nothing that was asked."""
+        if not self._asked:
+            raise MalformedMessage("the peer answers what was not asked")
+        asked = self._asked.popleft()
+        version = asked.version
+        if asked.response is ApiVersionsResponse and frame[4:6].tobytes() == _UNSUPPORTED:
+            # A broker that does not know our version of ApiVersions answers in version 0 (KIP-511).
+            version = 0
+        correlation_id, response = decode_response(asked.response, version, frame)
+        if correlation_id != asked.correlation_id:
+            raise MalformedMessage(f"the peer answers request {correlation_id}, not {asked.correlation_id}")
+        return Answer(correlation_id, response)
+
+    def learn_versions(self, served: Iterable[ApiVersion], features: Iterable[FinalizedFeatureKey] = ()) -> None:
         """Keep what the broker says it serves."""
+        self.features = {feature.name: feature.max_version_level for feature in features}
         self.served = {api.api_key: VersionRange(api.min_version, api.max_version) for api in served}
 
 
