@@ -34,9 +34,18 @@ from tidelog.log.recovery import create_log, open_log
 from tidelog.metadata.delta import difference
 from tidelog.metadata.image import EMPTY, ClusterImage, PartitionRegistration, TopicImage
 from tidelog.model.broker_settings import BrokerConfig
-from tidelog.model.ids import LeaderEpoch, NodeId, PartitionIndex, ProducerId, TopicId, TopicName, TopicPartition
+from tidelog.model.ids import (
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    PartitionIndex,
+    ProducerId,
+    TopicId,
+    TopicName,
+    TopicPartition,
+)
 from tidelog.model.topic_settings import TopicConfig, topic_defaults
-from tidelog.replica.leader import PartitionLeader
+from tidelog.replica.disk import Replica
 from tidelog.replica.partitions import LedPartitions
 from tidelog.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from tidelog.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -101,6 +110,9 @@ class _Logs:
             return open_log(partition, folder, self._open_files, self._loop, settings, clean=False)
         return create_log(partition, folder, self._open_files, self._loop, settings)
 
+    def high_watermark(self, partition: TopicPartition) -> Offset:
+        return Offset(0)
+
     def reconfigure(self, partition: TopicPartition, config: TopicConfig) -> None:
         raise AssertionError("no settings change here")
 
@@ -113,20 +125,20 @@ class _Disk:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._syncing: set[PartitionLeader] = set()
+        self._syncing: set[Replica] = set()
 
-    def sync_due(self, leader: PartitionLeader) -> None:
+    def sync_due(self, leader: Replica) -> None:
         if leader not in self._syncing:
             self._syncing.add(leader)
             self._loop.sync_later(lambda: self._sync(leader))
 
-    def sync_later(self, leader: PartitionLeader, delay_ms: int) -> None:
+    def sync_later(self, leader: Replica, delay_ms: int) -> None:
         raise AssertionError("flush.ms is not set here")
 
-    def write_failed(self, leader: PartitionLeader, failure: LogWriteFailed) -> None:
+    def write_failed(self, leader: Replica, failure: LogWriteFailed) -> None:
         """Written down by the broker's log only."""
 
-    def _sync(self, leader: PartitionLeader) -> None:
+    def _sync(self, leader: Replica) -> None:
         self._syncing.discard(leader)
         try:
             leader.log.flush()

@@ -99,7 +99,15 @@ class BrokerNode:
             bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
         )
         self._logs = PartitionLogs(self._directories, config.producer_id_expiration_ms)
-        self._partitions = LedPartitions(self.node_id, self._logs, self.settings.topic, self._turn.write, self._storage)
+        self._partitions = LedPartitions(
+            self.node_id,
+            self._logs,
+            self.settings.topic,
+            self._turn.write,
+            self._storage,
+            self._steady_ms,
+            config.replica_lag_time_max_ms,
+        )
         self._listeners: list[Listener] = []
         self._metrics: MetricsServer | None = None
         self._quorum: QuorumOfOne | None = None

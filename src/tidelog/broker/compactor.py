@@ -23,7 +23,7 @@ from tidelog.log.directories import LogDirectories
 from tidelog.log.directory import LogDirectory
 from tidelog.log.errors import CorruptLog, LogFailed
 from tidelog.model.ids import Offset, TopicPartition
-from tidelog.replica.leader import PartitionLeader
+from tidelog.replica.disk import Replica
 from tidelog.replica.partitions import LedPartitions
 
 T = TypeVar("T")
@@ -115,22 +115,22 @@ class Compactor:
     def _look(self) -> None:
         """Hand every log that got a new sealed segment since its last compaction to a thread."""
         assert self._pool is not None
-        for leader in tuple(self._partitions or ()):
-            partition = leader.log.partition
-            if not leader.log.config.compacted or leader.failed or partition in self._busy:
+        for replica in tuple(self._partitions.replicas() if self._partitions is not None else ()):
+            partition = replica.log.partition
+            if not replica.log.config.compacted or replica.failed or partition in self._busy:
                 continue
             directory = self._directories.directory_of(partition)
             if directory is None or partition in self.uncleanable:
                 continue
-            if leader.log.active_segment.base_offset > directory.compacted.get(partition, NOTHING_COMPACTED):
+            if replica.log.active_segment.base_offset > directory.compacted.get(partition, NOTHING_COMPACTED):
                 self._busy.add(partition)
-                self._pool.submit(self._compact, leader, directory)
+                self._pool.submit(self._compact, replica, directory)
         self._timer = self._loop.call_later(self._backoff_seconds, self._look)
 
-    def _done(self, leader: PartitionLeader, failure: Exception | None) -> None:
-        partition = leader.log.partition
+    def _done(self, replica: Replica, failure: Exception | None) -> None:
+        partition = replica.log.partition
         self._busy.discard(partition)
-        if failure is None or leader.log.deleted or leader.failed or isinstance(failure, FileNotFoundError):
+        if failure is None or replica.log.deleted or replica.failed or isinstance(failure, FileNotFoundError):
             return  # A segment that retention takes away meanwhile is no failure.
         if isinstance(failure, CorruptLog):
             self.uncleanable[partition] = str(failure)
@@ -138,34 +138,34 @@ class Compactor:
         elif isinstance(failure, OSError) and failure.errno in FULL_DISK_ERRORS:
             log.error("no room to compact a log; it is tried again", partition=str(partition), reason=str(failure))
         elif isinstance(failure, OSError):
-            self._storage.take_offline(leader, LogFailed(f"cannot compact {partition}", failure))
+            self._storage.take_offline(replica, LogFailed(f"cannot compact {partition}", failure))
         elif isinstance(failure, LogFailed):
-            self._storage.take_offline(leader, failure)
+            self._storage.take_offline(replica, failure)
         else:
             self.uncleanable[partition] = repr(failure)
             log.error("compaction failed", partition=str(partition), reason=repr(failure))
 
     # In a thread
 
-    def _compact(self, leader: PartitionLeader, directory: LogDirectory) -> None:
+    def _compact(self, replica: Replica, directory: LogDirectory) -> None:
         failure: Exception | None = None
         try:
-            if leader.log.has_unflushed_segments:
-                leader.log.flush_sealed()
-            while self._pass(leader, directory):
+            if replica.log.has_unflushed_segments:
+                replica.log.flush_sealed()
+            while self._pass(replica, directory):
                 pass
         except Stopping:
             return
         except Exception as error:
             failure = error
-        self._loop.call_soon_threadsafe(self._done, leader, failure)
+        self._loop.call_soon_threadsafe(self._done, replica, failure)
 
-    def _pass(self, leader: PartitionLeader, directory: LogDirectory) -> bool:
+    def _pass(self, replica: Replica, directory: LogDirectory) -> bool:
         """Compact as far as the memory for keys reaches; False when there is nothing to do."""
         files = directory.files
-        partition = leader.log.partition
+        partition = replica.log.partition
         now_ms = self._now_ms()
-        view = self._in_loop(lambda: self._view(leader, directory))
+        view = self._in_loop(lambda: self._view(replica, directory))
         span = dirty_span(view, files, now_ms)
         if span is None:
             return False
@@ -179,10 +179,10 @@ class Compactor:
         )
         freed = 0
         for group in compaction.groups():
-            if not self._in_loop(partial(leader.log.begin_swap, group.old)):
+            if not self._in_loop(partial(replica.log.begin_swap, group.old)):
                 return False  # The log was cut, or its oldest segments went: the next look begins anew.
             files.sync_directory(view.directory)
-            self._in_loop(leader.log.finish_swap)
+            self._in_loop(replica.log.finish_swap)
             freed += group.bytes_before - group.bytes_after
         files.sync_directory(view.directory)
         with self._checkpoint_lock:
@@ -192,9 +192,9 @@ class Compactor:
         log.info("compacted", partition=str(partition), up_to=compaction.end, freed_bytes=freed)
         return True
 
-    def _view(self, leader: PartitionLeader, directory: LogDirectory) -> LogView:
-        up_to = directory.compacted.get(leader.log.partition, NOTHING_COMPACTED)
-        return view_of(leader.log, up_to, leader.last_stable_offset)
+    def _view(self, replica: Replica, directory: LogDirectory) -> LogView:
+        up_to = directory.compacted.get(replica.log.partition, NOTHING_COMPACTED)
+        return view_of(replica.log, up_to, replica.last_stable_offset)
 
     def _in_loop(self, work: Callable[[], T]) -> T:
         """Have the loop's thread do something short, and wait for it."""

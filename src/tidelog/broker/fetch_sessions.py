@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.replica.follower import PartitionFollower
 from tidelog.replica.leader import PartitionLeader
 from tidelog.wire.messages.fetch import FetchPartition, FetchRequest
 
@@ -28,6 +29,8 @@ PartitionKey = tuple[str, UUID, int]
 
 class Wakes(Protocol):
     def grew(self, grown_bytes: int) -> None: ...
+
+    def supersede(self) -> None: ...
 
 
 class FetchedPartition:
@@ -50,7 +53,7 @@ class FetchedPartition:
         self.topic_id = topic_id
         self.index = position.partition
         self.position = position
-        self.leader: PartitionLeader | None = None
+        self.leader: PartitionLeader | PartitionFollower | None = None
         # What the client was last told, so that an unchanged partition is left out of the answer; -2 was never told.
         self.answered_high_watermark = -2
         self.answered_start = -2
@@ -61,22 +64,25 @@ class FetchedPartition:
         if session.waiting is not None:
             session.waiting.grew(grown_bytes)
 
-    def watch(self, leader: PartitionLeader | None) -> None:
+    def watch(self, leader: PartitionLeader | PartitionFollower | None) -> None:
         if self.leader is leader:
             return
         if self.leader is not None:
             self.leader.watchers.pop(self, None)
+            self.leader.end_watchers.pop(self, None)
         self.leader = leader
         if leader is not None:
-            leader.watchers[self] = None
+            (leader.end_watchers if self.session.is_replica else leader.watchers)[self] = None
 
 
 class FetchSession:
-    __slots__ = ("by_id", "epoch", "id", "last_used", "partitions", "ready", "waiting")
+    __slots__ = ("by_id", "epoch", "id", "is_replica", "last_used", "partitions", "ready", "waiting")
 
     def __init__(self, session_id: int, by_id: bool) -> None:
         self.id = session_id
         self.by_id = by_id
+        # Whether a follower reads, up to the end of the log, and not a consumer.
+        self.is_replica = False
         self.epoch = INITIAL_EPOCH
         self.last_used = 0.0
         self.partitions: dict[PartitionKey, FetchedPartition] = {}

@@ -185,5 +185,6 @@ class GroupCoordinator:
     def _start_over(self, index: int, failed: ShardHost) -> None:
         if self._hosts.get(index) is failed:
             self._hosts.pop(index).stop()
-            if not self._partitions.by_name[OFFSETS_TOPIC][index].failed:
+            leader = self._partitions.by_name.get(OFFSETS_TOPIC, NONE_LED).get(index)
+            if leader is not None and not leader.failed:
                 self._start(index)

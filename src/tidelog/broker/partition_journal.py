@@ -67,5 +67,6 @@ class PartitionJournal:
         """What the machine believes was not written: it must begin again from what was."""
         if self._appended:
             self._appended.clear()
-            log.error("a coordinator could not write and starts over", partition=str(self._leader))
+            if not self._leader.resigned:
+                log.error("a coordinator could not write and starts over", partition=str(self._leader))
             self._on_lost()

@@ -9,7 +9,7 @@ from tidelog.log.directories import LogDirectories
 from tidelog.log.errors import LogFailed
 from tidelog.log.partition import PartitionLog
 from tidelog.metadata.image import ClusterImage
-from tidelog.model.ids import TopicId, TopicPartition
+from tidelog.model.ids import Offset, TopicId, TopicPartition
 from tidelog.model.topic_settings import TopicConfig
 
 
@@ -53,6 +53,10 @@ class PartitionLogs:
         found.configure(settings)
         found.assign_topic_id(topic_id)
         return found
+
+    def high_watermark(self, partition: TopicPartition) -> Offset:
+        """As it was last written down; 0 for a new partition."""
+        return self._directories.high_watermarks.get(partition, Offset(0))
 
     def reconfigure(self, partition: TopicPartition, config: TopicConfig) -> None:
         found = self._directories.get(partition)

@@ -1,7 +1,7 @@
 """What the disk asks of the broker besides reads and writes: syncs in a thread, checkpoints, retention, and what to
 do when it fails.
 
-Leaders report when a sync is due or a write failed; the timers run here. A failed sync takes the log directory
+Replicas report when a sync is due or a write failed; the timers run here. A failed sync takes the log directory
 offline and is never tried again as if it had not happened.
 """
 
@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from typing import Final
 
 from tidelog.broker.logs import log
 from tidelog.log.directories import LogDirectories
 from tidelog.log.errors import LogFailed, LogWriteFailed
-from tidelog.replica.leader import PartitionLeader
+from tidelog.replica.disk import Replica
 from tidelog.replica.partitions import LedPartitions
 
 FULL_DISK_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -41,9 +41,9 @@ class Storage:
         self._checkpoint_seconds = checkpoint_seconds
         self._retention_check_seconds = retention_check_seconds
         self._partitions: LedPartitions | None = None
-        self._syncing: set[PartitionLeader] = set()
+        self._syncing: set[Replica] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._sync_timers: dict[PartitionLeader, asyncio.TimerHandle] = {}
+        self._sync_timers: dict[Replica, asyncio.TimerHandle] = {}
 
     def start(self, partitions: LedPartitions) -> None:
         self._partitions = partitions
@@ -55,58 +55,61 @@ class Storage:
         for timer in (*self._timers.values(), *self._sync_timers.values()):
             timer.cancel()
 
+    def _replicas(self) -> Iterable[Replica]:
+        return () if self._partitions is None else self._partitions.replicas()
+
     # Syncs
 
-    def sync_due(self, leader: PartitionLeader) -> None:
+    def sync_due(self, replica: Replica) -> None:
         """Sync the log in a thread. Writes of later turns wait for the sync after it: many producers share each one."""
-        if leader in self._syncing:
+        if replica in self._syncing:
             return
-        self._syncing.add(leader)
-        self._executor.submit(self._sync, leader)
+        self._syncing.add(replica)
+        self._executor.submit(self._sync, replica)
 
-    def sync_later(self, leader: PartitionLeader, delay_ms: int) -> None:
+    def sync_later(self, replica: Replica, delay_ms: int) -> None:
         """flush.ms: at most this long after the first write that is not on disk."""
-        if leader not in self._sync_timers:
-            self._sync_timers[leader] = self._loop.call_later(delay_ms / 1000, self._sync_by_time, leader)
+        if replica not in self._sync_timers:
+            self._sync_timers[replica] = self._loop.call_later(delay_ms / 1000, self._sync_by_time, replica)
 
-    def _sync_by_time(self, leader: PartitionLeader) -> None:
-        del self._sync_timers[leader]
-        self.sync_due(leader)
+    def _sync_by_time(self, replica: Replica) -> None:
+        del self._sync_timers[replica]
+        self.sync_due(replica)
 
-    def _sync(self, leader: PartitionLeader) -> None:
+    def _sync(self, replica: Replica) -> None:
         failure: LogFailed | None = None
         try:
-            leader.log.flush()
+            replica.log.flush()
         except LogFailed as error:
             failure = error
         except OSError as error:
-            failure = LogFailed(f"sync of {leader} failed", error)
-        self._loop.call_soon_threadsafe(self._synced, leader, failure)
+            failure = LogFailed(f"sync of {replica} failed", error)
+        self._loop.call_soon_threadsafe(self._synced, replica, failure)
 
-    def _synced(self, leader: PartitionLeader, failure: LogFailed | None) -> None:
-        self._syncing.discard(leader)
+    def _synced(self, replica: Replica, failure: LogFailed | None) -> None:
+        self._syncing.discard(replica)
         if failure is not None:
-            self.take_offline(leader, failure)
+            self.take_offline(replica, failure)
             return
-        leader.synced()
+        replica.synced()
 
     # Failures
 
-    def write_failed(self, leader: PartitionLeader, failure: LogWriteFailed) -> None:
+    def write_failed(self, replica: Replica, failure: LogWriteFailed) -> None:
         if failure.cause.errno in FULL_DISK_ERRORS:
             # Reads go on, and so do writes once there is room again.
-            log.error("the disk is full", partition=str(leader), reason=str(failure))
+            log.error("the disk is full", partition=str(replica), reason=str(failure))
         else:
-            self.take_offline(leader, failure)
+            self.take_offline(replica, failure)
 
-    def take_offline(self, leader: PartitionLeader, failure: LogFailed) -> None:
+    def take_offline(self, replica: Replica, failure: LogFailed) -> None:
         """The disk under this partition failed: its directory is used no more."""
-        directory = self._directories.directory_of(leader.log.partition)
+        directory = self._directories.directory_of(replica.log.partition)
         if directory is None:
             return  # The topic was deleted meanwhile.
         log.error("a log directory failed and is offline now", directory=directory.path, reason=str(failure))
         self._directories.take_offline(directory, failure)
-        for other in tuple(self._partitions or ()):
+        for other in tuple(self._replicas()):
             if other.log.partition in directory.logs:
                 other.fail()
 
@@ -124,38 +127,38 @@ class Storage:
 
     def note_high_watermarks(self) -> None:
         self._directories.high_watermarks.update(
-            {leader.log.partition: leader.high_watermark for leader in self._partitions or ()}
+            {replica.log.partition: replica.high_watermark for replica in self._replicas()}
         )
 
     def _checkpoint(self) -> None:
         self.note_high_watermarks()
         now_ms = self._now_ms()
         waiting = []
-        for leader in self._partitions or ():
-            leader.log.producers.expire(now_ms, leader.log.config.producer_expiration_ms)
-            if leader.log.has_unflushed_segments:
-                waiting.append(leader)
+        for replica in self._replicas():
+            replica.log.producers.expire(now_ms, replica.log.config.producer_expiration_ms)
+            if replica.log.has_unflushed_segments:
+                waiting.append(replica)
         self._executor.submit(self._sync_sealed_and_checkpoint, waiting)
 
-    def _sync_sealed_and_checkpoint(self, waiting: list[PartitionLeader]) -> None:
+    def _sync_sealed_and_checkpoint(self, waiting: list[Replica]) -> None:
         """Sync what is sealed, so that a start after a crash need not check it: it only checks what is not synced."""
-        for leader in waiting:
+        for replica in waiting:
             try:
-                leader.log.flush_sealed()
+                replica.log.flush_sealed()
             except LogFailed as failure:
-                self._loop.call_soon_threadsafe(self.take_offline, leader, failure)
+                self._loop.call_soon_threadsafe(self.take_offline, replica, failure)
         self._directories.checkpoint()
 
     def _delete_old_segments(self) -> None:
         now_ms = self._now_ms()
-        for leader in tuple(self._partitions or ()):
+        for replica in tuple(self._replicas()):
             try:
-                deleted = leader.log.delete_old_segments(now_ms, leader.high_watermark)
+                deleted = replica.log.delete_old_segments(now_ms, replica.high_watermark)
             except LogFailed as failure:
-                self.take_offline(leader, failure)
+                self.take_offline(replica, failure)
                 continue
             if deleted:
-                log.info("old segments deleted", partition=str(leader), start_offset=leader.log.start_offset)
+                log.info("old segments deleted", partition=str(replica), start_offset=replica.log.start_offset)
 
     def _reap(self) -> None:
         self._directories.reap(self._now_ms())

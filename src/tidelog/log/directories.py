@@ -159,6 +159,19 @@ class LogDirectories:
                 self.take_offline(directory, error)
                 raise error if isinstance(error, LogFailed) else LogFailed("cannot truncate", error) from error
 
+    def start_over(self, partition: TopicPartition, offset: Offset) -> None:
+        """Drop all of a partition, whose next record gets `offset`. Raises LogFailed; may run in a thread."""
+        directory = self.directory_of(partition)
+        assert directory is not None, f"{partition} is not here"
+        log = directory.logs[partition]
+        try:
+            log.lower_recovery_point(min(log.start_offset, offset))
+            directory.checkpoint(self.high_watermarks)
+            log.truncate_fully_and_start_at(offset)
+        except (OSError, LogFailed) as error:
+            self.take_offline(directory, error)
+            raise error if isinstance(error, LogFailed) else LogFailed("cannot start over", error) from error
+
     def reap(self, now_ms: int) -> None:
         """Remove files and folders that were renamed long enough ago. May run in a thread."""
         due = [doomed for doomed in self._doomed if doomed[0] <= now_ms]

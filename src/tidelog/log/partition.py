@@ -168,8 +168,17 @@ class PartitionLog:
         if self._aborted.staged or self._aborted.unnoted:
             self._aborted.written(self._active.transaction_index)
 
+    def begin_epoch(self, epoch: LeaderEpoch) -> None:
+        """This replica leads from here on: what epochs before it have elsewhere beyond this end never was."""
+        if epoch > self.epochs.latest:
+            self.epochs.assign(epoch, self.end_offset)
+            self._is_as_closed = False
+
     def append_replicated(self, view: memoryview) -> Offset:
-        """Append batches that a leader gave their offsets; returns the new end. Offsets may skip, but never go back."""
+        """Append batches that a leader gave their offsets; returns the new end. Offsets may skip, but never go back.
+
+        They are written as they came, with one gathered write for each segment.
+        """
         position = 0
         while position < len(view):
             header = read_header(view, position)
@@ -177,8 +186,14 @@ class PartitionLog:
             assert base >= self._next_offset, f"batch at {base} before the end {self._next_offset} of {self.partition}"
             length = header.batch_length + LENGTH_OVERHEAD_BYTES
             timestamp = header.max_timestamp
-            self._next_offset = base
-            segment = self._make_room(length, last, timestamp)
+            segment = self._active
+            if (
+                segment.staged_size + length > segment.full_at
+                or timestamp > self._roll_timestamp
+                or last > segment.last_offset_max
+            ):
+                self._next_offset = base
+                segment = self._make_room(length, last, timestamp)
             batch = view[position : position + length]
             segment.stage(batch, length, last, timestamp)
             if header.producer_id >= 0:
@@ -466,6 +481,8 @@ class PartitionLog:
         The recovery point on disk must not be after `offset` when this is called: use `LogDirectories.truncate`.
         """
         if offset >= self.end_offset:
+            # An epoch that began here without a record may be one that never was.
+            self.epochs.truncate_from_end(self.end_offset)
             return
         if offset <= self.start_offset:
             self.truncate_fully_and_start_at(offset)

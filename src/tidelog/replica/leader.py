@@ -8,7 +8,7 @@ decides nothing about who leads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from tidelog.log.epochs import EpochEnd
 from tidelog.log.errors import LogWriteFailed
@@ -17,6 +17,9 @@ from tidelog.log.partition import PartitionLog
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset, PartitionIndex, TopicId, TopicName
 from tidelog.model.topic_settings import TopicConfig
+from tidelog.replica.disk import Disk
+from tidelog.replica.divergence import divergence
+from tidelog.replica.in_sync import InSync
 from tidelog.replica.rewriting import BatchRewriter
 from tidelog.replica.waiting import AcksWaiter, WaitingAcks, Watcher
 from tidelog.wire.batch import (
@@ -26,6 +29,7 @@ from tidelog.wire.batch import (
     check_timestamp_range,
     read_header,
 )
+from tidelog.wire.messages.fetch import FetchPartition
 from tidelog.wire.messages.produce import PartitionProduceResponse
 
 NEVER_MS: Final = 2**63 - 1
@@ -36,37 +40,30 @@ NOTHING_WRITTEN: Final = Offset(-1)
 OWN_BATCH: Final = PartitionProduceResponse(-1, base_offset=-1)
 
 
-class Disk(Protocol):
-    """Whom the leader tells what the disk must do, or failed to do."""
-
-    def sync_due(self, leader: PartitionLeader) -> None: ...
-    def sync_later(self, leader: PartitionLeader, delay_ms: int) -> None: ...
-    def write_failed(self, leader: PartitionLeader, failure: LogWriteFailed) -> None: ...
-
-
 class PartitionLeader:
     __slots__ = (
+        "_counted_end",
         "_disk",
-        "_follower_ends",
-        "_node_id",
         "_on_staged",
         "_refuses_old",
         "_rewriter",
         "_staged",
         "_staged_bytes",
+        "_unread_bytes",
         "_unsynced_growth_bytes",
         "batches_refused",
         "bytes_in",
         "bytes_out",
         "config",
+        "end_watchers",
         "epoch",
         "failed",
         "high_watermark",
+        "in_sync",
         "index",
-        "isr",
         "log",
         "records_in",
-        "replicas",
+        "resigned",
         "staged_end_offset",
         "syncs_first",
         "topic",
@@ -78,19 +75,18 @@ class PartitionLeader:
     def __init__(
         self,
         *,
-        node_id: NodeId,
         topic: TopicName,
         topic_id: TopicId,
         index: PartitionIndex,
         log: PartitionLog,
         config: TopicConfig,
         epoch: LeaderEpoch,
-        replicas: tuple[NodeId, ...],
-        isr: tuple[NodeId, ...],
+        in_sync: InSync,
+        high_watermark: Offset,
         on_staged: Callable[[PartitionLeader], None],
         disk: Disk,
     ) -> None:
-        self._node_id = node_id
+        """`high_watermark` is what this broker knew of it as a follower, or wrote down before it stopped."""
         self._on_staged = on_staged
         self._disk = disk
         self.failed = False
@@ -103,24 +99,41 @@ class PartitionLeader:
         self.index = index
         self.log = log
         self.epoch = epoch
-        self.replicas = replicas
-        self.isr = isr
-        self._follower_ends: dict[NodeId, Offset] = {}
+        # From the first moment, so that a follower with records of an epoch that was lost here is told where it ended.
+        log.begin_epoch(epoch)
+        self.in_sync = in_sync
+        # Whether another broker leads now, or nobody.
+        self.resigned = False
         self.waiting_acks = WaitingAcks()
         # Insertion-ordered, so that who has waited longest is told first.
         self.watchers: dict[Watcher, None] = {}
+        # Followers read beyond the high watermark: they are told when the log grows.
+        self.end_watchers: dict[Watcher, None] = {}
+        # Up to where this replica counts: the end of its log, or of what is synced where that is asked for.
+        self._counted_end = log.end_offset
+        # What was written beyond the high watermark.
+        self._unread_bytes = 0
         self._staged: list[PartitionProduceResponse] = []
         self.records_in = 0
         self.bytes_in = 0
         self.bytes_out = 0
         self.batches_refused = 0
         self.configure(config)
-        self.high_watermark = self._lowest_end_of_isr()
         if self.syncs_first and log.unflushed_records >= config.flush_messages:
             # What a crash left in the page cache was not acknowledged, and may still be lost.
-            self.high_watermark = min(self.high_watermark, log.recovery_point)
+            self._counted_end = log.recovery_point
             disk.sync_due(self)
+        self.high_watermark = Offset(min(max(high_watermark, log.start_offset), self._counted_end))
+        self._move_high_watermark()
         log.producers.replicated_up_to(self.high_watermark)
+
+    @property
+    def replicas(self) -> tuple[NodeId, ...]:
+        return self.in_sync.replicas
+
+    @property
+    def isr(self) -> tuple[NodeId, ...]:
+        return self.in_sync.isr
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
@@ -206,15 +219,20 @@ class PartitionLeader:
     def write_staged(self) -> None:
         """Write what the turn has staged. When that fails its answers become errors: nothing is pretended."""
         log = self.log
+        end_before = log.end_offset
         try:
             log.write_staged()
         except LogWriteFailed as failure:
             self._lose_staged(failure)
         self._staged = []
         grown_bytes, self._staged_bytes = self._staged_bytes, 0
-        if self.failed:
+        if self.failed or self.resigned:
             return
         self.bytes_in += grown_bytes
+        if self.in_sync.followers:
+            self.in_sync.grew(end_before)
+            for watcher in tuple(self.end_watchers):
+                watcher.grew(self, grown_bytes)
         config = self.config
         if log.unflushed_records >= config.flush_messages:
             # What must be on disk before it is acknowledged is not readable before, either.
@@ -223,7 +241,7 @@ class PartitionLeader:
             return
         if config.flush_ms < NEVER_MS:
             self._disk.sync_later(self, config.flush_ms)
-        self._move_high_watermark(grown_bytes, log.end_offset)
+        self._count(grown_bytes, log.end_offset)
 
     def _lose_staged(self, failure: LogWriteFailed) -> None:
         for answer in self._staged:
@@ -238,46 +256,118 @@ class PartitionLeader:
     def synced(self) -> None:
         """A sync is done: what it covers counts as written here."""
         grown_bytes, self._unsynced_growth_bytes = self._unsynced_growth_bytes, 0
+        if self.resigned:
+            return
         log = self.log
         if log.unflushed_records >= self.config.flush_messages:
-            self._move_high_watermark(grown_bytes, log.recovery_point)
+            self._count(grown_bytes, log.recovery_point)
             self._disk.sync_due(self)
         else:
-            self._move_high_watermark(grown_bytes, log.end_offset)
+            self._count(grown_bytes, log.end_offset)
 
     def fail(self) -> None:
         """The disk under this partition is gone: nothing is served from it any more, and nobody waits for it."""
         self.failed = True
         self.waiting_acks.fail_beyond(NOTHING_WRITTEN)
-        self.resign()
+        self._wake_all()
 
     def enough_in_sync(self) -> bool:
         """Whether acks=all may be accepted: `min.insync.replicas` is a floor, never above the number of replicas."""
-        return len(self.isr) >= min(self.config.min_insync_replicas, len(self.replicas))
+        in_sync = self.in_sync
+        return len(in_sync.isr) >= min(self.config.min_insync_replicas, len(in_sync.replicas))
 
-    def _lowest_end_of_isr(self) -> Offset:
-        """The wooden bucket: the high watermark is the lowest end offset of the in-sync replicas."""
-        ends = [self._follower_ends.get(node, Offset(0)) for node in self.isr if node != self._node_id]
-        return min(ends, default=self.log.end_offset)
+    def _count(self, grown_bytes: int, own_end: Offset) -> None:
+        self._unread_bytes += grown_bytes
+        self._counted_end = own_end
+        self._move_high_watermark()
 
-    def _move_high_watermark(self, grown_bytes: int, own_end: Offset) -> None:
-        end = own_end if len(self.isr) <= 1 else min(own_end, self._lowest_end_of_isr())
-        if end <= self.high_watermark:
+    def _move_high_watermark(self) -> None:
+        end = self._counted_end
+        if self.in_sync.followers:
+            # Below min.insync.replicas nothing becomes committed: eligible leaders still have all that is (KIP-966).
+            if not self.enough_in_sync():
+                return
+            end = self.in_sync.lowest_end(end)
+        before = self.high_watermark
+        if end <= before:
             return
         self.high_watermark = end
         if self.log.producers.has_ended_transactions:
             self.log.producers.replicated_up_to(end)
         if self.waiting_acks:
             self.waiting_acks.high_watermark_moved(end)
+        unread = self._unread_bytes
+        grown_bytes = (
+            unread if end >= self.log.end_offset else unread * (end - before) // (self.log.end_offset - before)
+        )
+        self._unread_bytes = unread - grown_bytes
         if self.watchers:
             for watcher in tuple(self.watchers):
                 watcher.grew(self, grown_bytes)
+        # Followers hear of it with the next answer, but nothing is sent because of it alone.
+        for watcher in self.end_watchers:
+            watcher.grew(self, 0)
 
     def resign(self) -> None:
         """Another broker leads, or the topic is gone: whoever waits here is told to look again."""
-        for watcher in tuple(self.watchers):
+        self.resigned = True
+        # Whoever has the log next must not find it half way through a turn.
+        self.write_staged()
+        self.waiting_acks.fail_beyond(NOTHING_WRITTEN)
+        self._wake_all()
+
+    def _wake_all(self) -> None:
+        for watcher in (*self.watchers, *self.end_watchers):
             watcher.grew(self, RESIGNED)
         self.watchers.clear()
+        self.end_watchers.clear()
+
+    # Replication
+
+    def update(
+        self,
+        epoch: LeaderEpoch,
+        partition_epoch: int,
+        replicas: tuple[NodeId, ...],
+        isr: tuple[NodeId, ...],
+        now_ms: int,
+    ) -> None:
+        """The metadata says something new of this partition, which this broker still leads."""
+        if epoch > self.epoch:
+            self.epoch = epoch
+            self.log.begin_epoch(epoch)
+        self.in_sync.lead(epoch, partition_epoch, replicas, isr, self.log.end_offset, now_ms)
+        self._move_high_watermark()
+
+    def isr_changed(self) -> None:
+        """The controller has answered a proposal: perhaps fewer must have what is to be committed."""
+        self._move_high_watermark()
+
+    def fetched_by(self, node: NodeId, broker_epoch: int, position: FetchPartition, now_ms: int) -> None:
+        """Note what a follower has, which is all before the offset that it fetches.
+
+        A fetch that is to be refused says nothing: one of another epoch, or of a log that is not the same as this one.
+        """
+        in_sync = self.in_sync
+        offset, log = Offset(position.fetch_offset), self.log
+        if (
+            self.failed
+            or node not in in_sync.followers
+            or position.current_leader_epoch != self.epoch
+            or not log.start_offset <= offset <= log.end_offset
+        ):
+            return
+        try:
+            if self.divergence(LeaderEpoch(position.last_fetched_epoch), offset) is not None:
+                return
+        except ProtocolError:
+            return
+        if in_sync.fetched(node, broker_epoch, offset, Offset(position.log_start_offset), log.end_offset, now_ms):
+            self._move_high_watermark()
+
+    def divergence(self, epoch: LeaderEpoch, offset: Offset) -> EpochEnd | None:
+        """Where a log that has `epoch` just before `offset` parts from this one; None when it does not (KIP-595)."""
+        return divergence(self.log, epoch, offset)
 
     # Reading
 

@@ -3,11 +3,13 @@ diverging epochs (KIP-595). v13: topic ids (KIP-516). v16: leader hints (KIP-951
 
 Answers carry ranges of log files that the connection sends with sendfile; no batch is decoded. A fetch that finds
 less than `min_bytes` waits, without a task or a poll, until the leaders have told its session of enough growth or its
-time is over.
+time is over. Consumers read up to the high watermark, here or from a follower near them; followers read up to the end,
+and say by where they fetch what they have.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
@@ -16,7 +18,8 @@ from tidelog.broker.fetch_sessions import SESSIONLESS_ID, FetchedPartition, Fetc
 from tidelog.broker.timers import Timers
 from tidelog.log.errors import OffsetOutOfRange
 from tidelog.model.errors import ErrorCode, ProtocolError
-from tidelog.model.ids import Offset
+from tidelog.model.ids import LeaderEpoch, NodeId, Offset
+from tidelog.replica.follower import PartitionFollower
 from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import NONE_LED, LedPartitions
 from tidelog.wire.messages.fetch import (
@@ -32,27 +35,52 @@ from tidelog.wire.messages.fetch import (
 
 READ_COMMITTED: Final = 1
 NO_REPLICA: Final = -1
+FIRST_VERSION_WITH_RACK: Final = 11
+FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 # Shared by all answers: most say nothing about diverging epochs, leaders or snapshots.
 NO_DIVERGENCE: Final = EpochEndOffset()
 NO_LEADER_HINT: Final = LeaderIdAndEpoch()
 NO_SNAPSHOT: Final = SnapshotId()
 
 
+# Where a consumer in a rack should rather read a partition from an offset on; NO_REPLICA for here.
+ReplicaSelector = Callable[[PartitionLeader, str, Offset], int]
+
+
 class FetchHandler:
     def __init__(
-        self, partitions: LedPartitions, sessions: FetchSessions, timers: Timers, fetch_bytes_max: int
+        self,
+        partitions: LedPartitions,
+        sessions: FetchSessions,
+        timers: Timers,
+        fetch_bytes_max: int,
+        selector: ReplicaSelector | None = None,
     ) -> None:
         self._partitions = partitions
         self._sessions = sessions
         self._timers = timers
         self._fetch_bytes_max = fetch_bytes_max
+        self._selector = selector
 
     def __call__(self, call: Call, request: FetchRequest) -> FetchResponse | None:
+        version = call.header.api_version
         try:
-            session = self._sessions.for_request(call.header.api_version, request)
+            session = self._sessions.for_request(version, request)
         except ProtocolError as error:
             return FetchResponse(0, error.code)
+        if session.waiting is not None:
+            session.waiting.supersede()
+        state = request.replica_state
+        replica = state.replica_id if version >= FIRST_VERSION_WITH_REPLICA_STATE else request.replica_id
+        session.is_replica = replica >= 0
+        if session.is_replica:
+            self._partitions.fetched_by(NodeId(replica), state.replica_epoch, request.topics, session.by_id)
         reading = Reading(self._partitions, session, request, min(request.max_bytes, self._fetch_bytes_max))
+        reading.replica = replica
+        if version >= FIRST_VERSION_WITH_RACK and not session.is_replica:
+            reading.reads_followers = True
+            if request.rack_id and self._selector is not None:
+                reading.selector = self._selector
         reading.collect()
         if (
             reading.found_bytes >= request.min_bytes
@@ -83,6 +111,13 @@ class WaitingFetch:
             self._timer.cancel()
             self._answer()
 
+    def supersede(self) -> None:
+        """The client asks for more before this is answered: it has found nothing."""
+        self._timer.cancel()
+        session = self._reading.session
+        session.waiting = None
+        self._call.answer(FetchResponse(0, 0, session.id))
+
     def _answer(self) -> None:
         session = self._reading.session
         if session.waiting is self:
@@ -94,12 +129,32 @@ class WaitingFetch:
 class Reading:
     """What one fetch has found, and how the answer is made of it."""
 
-    __slots__ = ("_bytes_max", "_found", "_partitions", "_read_committed", "failed", "found_bytes", "session")
+    __slots__ = (
+        "_bytes_max",
+        "_found",
+        "_partitions",
+        "_rack",
+        "_read_committed",
+        "_up_to",
+        "failed",
+        "found_bytes",
+        "reads_followers",
+        "replica",
+        "selector",
+        "session",
+    )
 
     def __init__(self, partitions: LedPartitions, session: FetchSession, request: FetchRequest, bytes_max: int) -> None:
         self._partitions = partitions
         self._bytes_max = bytes_max
         self._read_committed = request.isolation_level == READ_COMMITTED
+        self._rack = request.rack_id
+        # Where reading ended in the partition that was looked at last.
+        self._up_to = Offset(0)
+        # The follower that reads; NO_REPLICA for a consumer.
+        self.replica = NO_REPLICA
+        self.reads_followers = False
+        self.selector: ReplicaSelector | None = None
         self.session = session
         self.found_bytes = 0
         self.failed = False
@@ -121,9 +176,10 @@ class Reading:
             size = len(data.records) if data.records is not None else 0
             left_bytes -= size
             self.found_bytes += size
-            if data.error_code:
+            if data.error_code or data.diverging_epoch is not NO_DIVERGENCE or data.preferred_read_replica >= 0:
                 self.failed = True
-            elif not size and fetched.position.fetch_offset >= self._readable_end(data):
+            elif not size and fetched.position.fetch_offset >= self._up_to:
+                # Before that, a partition without records only had no room in this answer.
                 quiet.append(fetched)
             self._found.append((fetched, data))
         if session.id != SESSIONLESS_ID:
@@ -134,10 +190,6 @@ class Reading:
                 if data.records is not None and fetched in session.ready:
                     del session.ready[fetched]
                     session.ready[fetched] = None
-
-    def _readable_end(self, data: PartitionData) -> int:
-        """Where this client's reading ends. Before it, a partition without records only had no room in this answer."""
-        return data.last_stable_offset if self._read_committed else data.high_watermark
 
     def watch(self) -> None:
         """A sessionless fetch is told of growth only while it waits."""
@@ -153,6 +205,8 @@ class Reading:
             if incremental and not (
                 data.records is not None
                 or data.error_code
+                or data.diverging_epoch is not NO_DIVERGENCE
+                or data.preferred_read_replica >= 0
                 or data.high_watermark != fetched.answered_high_watermark
                 or data.log_start_offset != fetched.answered_start
             ):
@@ -170,10 +224,15 @@ class Reading:
             session.forget_all()
         return FetchResponse(0, 0, session.id, list(topics.values()))
 
-    def _leader(self, fetched: FetchedPartition) -> PartitionLeader | None:
+    def _leader(self, fetched: FetchedPartition) -> PartitionLeader | PartitionFollower | None:
+        leader: PartitionLeader | None
         if self.session.by_id:
-            return self._partitions.by_id.get(fetched.topic_id, NONE_LED).get(fetched.index)
-        return self._partitions.by_name.get(fetched.topic, NONE_LED).get(fetched.index)
+            leader = self._partitions.by_id.get(fetched.topic_id, NONE_LED).get(fetched.index)
+        else:
+            leader = self._partitions.by_name.get(fetched.topic, NONE_LED).get(fetched.index)
+        if leader is None and self.reads_followers:
+            return self._partitions.follower(fetched.topic, fetched.topic_id, fetched.index)
+        return leader
 
     def _read(self, fetched: FetchedPartition, left_bytes: int) -> PartitionData:
         leader = self._leader(fetched)
@@ -193,10 +252,24 @@ class Reading:
         stable = leader.last_stable_offset
         up_to = stable if self._read_committed else high_watermark
         offset = Offset(position.fetch_offset)
+        divergence = NO_DIVERGENCE
+        preferred = NO_REPLICA
         try:
             leader.check_epoch(position.current_leader_epoch)
-            if offset < start or offset > log.end_offset:
+            if self.replica >= 0:
+                up_to = log.end_offset
+                if self.replica not in leader.replicas:
+                    # One of the two has not heard of its assignment yet.
+                    raise ProtocolError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+            self._up_to = up_to
+            if offset < start:
                 raise OffsetOutOfRange(offset, start, log.end_offset)
+            if position.last_fetched_epoch >= 0:
+                divergence = _divergence(leader, LeaderEpoch(position.last_fetched_epoch), offset)
+            if divergence is NO_DIVERGENCE and offset > log.end_offset:
+                raise OffsetOutOfRange(offset, start, log.end_offset)
+            if self.selector is not None and isinstance(leader, PartitionLeader):
+                preferred = self.selector(leader, self._rack, offset)
             records = (
                 leader.read(
                     offset,
@@ -204,13 +277,13 @@ class Reading:
                     up_to,
                     at_least_one_batch=self.found_bytes == 0,
                 )
-                if offset < up_to
+                if offset < up_to and divergence is NO_DIVERGENCE and preferred < 0
                 else None
             )
         except OffsetOutOfRange:
             return _refused(fetched, ErrorCode.OFFSET_OUT_OF_RANGE, start)
         except ProtocolError as error:
-            return _refused(fetched, error.code)
+            return _refused(fetched, error.code, start if error.code is ErrorCode.OFFSET_OUT_OF_RANGE else -1)
         if records is not None:
             leader.bytes_out += len(records)
         aborted: list[AbortedTransaction] | None = None
@@ -228,13 +301,19 @@ class Reading:
             high_watermark,
             stable,
             start,
-            NO_DIVERGENCE,
+            divergence,
             NO_LEADER_HINT,
             NO_SNAPSHOT,
             aborted,
-            NO_REPLICA,
+            preferred,
             records,
         )
+
+
+def _divergence(leader: PartitionLeader | PartitionFollower, epoch: LeaderEpoch, offset: Offset) -> EpochEndOffset:
+    """Where the reader's log parts from this one, if it does."""
+    found = leader.divergence(epoch, offset)
+    return NO_DIVERGENCE if found is None else EpochEndOffset(found.epoch, found.end_offset)
 
 
 def _refused(fetched: FetchedPartition, code: ErrorCode, start: int = -1) -> PartitionData:

@@ -73,6 +73,9 @@ class PendingProduce:
             return
         for leader, end_offset, answer in self._leaders:
             if leader.high_watermark < end_offset and not answer.error_code:
+                if leader.resigned:
+                    answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                    continue
                 leader.waiting_acks.add(end_offset, self)
                 self._missing += 1
         if self._missing:
@@ -89,15 +92,22 @@ class PendingProduce:
 
     def failed(self) -> None:
         for leader, end_offset, answer in self._leaders:
-            if leader.failed and leader.high_watermark < end_offset:
-                answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+            if leader.high_watermark < end_offset and not answer.error_code:
+                if leader.failed:
+                    answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                elif leader.resigned:
+                    answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         self.replicated()
 
     def _timed_out(self) -> None:
         self._timer = None
         for leader, end_offset, answer in self._leaders:
             if leader.high_watermark < end_offset and not answer.error_code:
-                answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+                answer.error_code = (
+                    ErrorCode.REQUEST_TIMED_OUT
+                    if leader.enough_in_sync()
+                    else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+                )
         self._call.answer(self._response)
 
     def _answer_nothing(self) -> None:
