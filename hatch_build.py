@@ -1,0 +1,60 @@
+"""Compiles the kernel of `tidelog/wire/columns` when the package is installed or a wheel is made.
+
+Where there is no C compiler, or TIDELOG_PURE is set, nothing is compiled: numpy then does the same, a little slower.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SOURCES = Path("src")
+KERNEL = "tidelog.wire.columns.kernel"
+
+
+class CompiledKernel(BuildHookInterface):
+    """Puts the compiled module beside its source, from where Python prefers it."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if self.target_name != "wheel" or os.environ.get("TIDELOG_PURE"):
+            return
+        try:
+            compile_kernel(Path(self.root))
+        except Exception as problem:  # No compiler, no headers: each platform has its own words for it.
+            self.app.display_warning(f"The kernel of wire/columns was not compiled: {problem}")
+            return
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+        build_data["artifacts"] += [f"{SOURCES}/{KERNEL.replace('.', '/')}.*.so", f"{SOURCES}/**/kernel.*.pyd"]
+
+
+def compile_kernel(root: Path) -> None:
+    """Compile `kernel.py`, typed by `kernel.pxd`, into the source tree."""
+    from Cython.Build import cythonize
+    from setuptools import Distribution, Extension
+    from setuptools.command.build_ext import build_ext
+
+    here = Path.cwd()
+    os.chdir(root)
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            source = SOURCES.joinpath(*KERNEL.split(".")).with_suffix(".py")
+            extension = Extension(KERNEL, [str(source)], extra_compile_args=[] if os.name == "nt" else ["-O3"])
+            modules = cythonize([extension], build_dir=scratch, quiet=True, force=True)
+            command = build_ext(Distribution({"ext_modules": modules, "package_dir": {"": str(SOURCES)}}))
+            command.inplace = True
+            command.build_temp = scratch
+            command.ensure_finalized()
+            command.run()
+    finally:
+        os.chdir(here)
+
+
+if __name__ == "__main__":
+    compile_kernel(Path(__file__).parent)

@@ -1,0 +1,72 @@
+# The types with which Cython compiles kernel.py. Python never reads this file.
+
+cimport cython
+
+@cython.locals(
+    row=cython.longlong,
+    body=cython.longlong,
+    at=cython.longlong,
+    position=cython.longlong,
+    limit=cython.longlong,
+    count=cython.longlong,
+    base_offset=cython.longlong,
+    base_timestamp=cython.longlong,
+    log_append=cython.longlong,
+    append_time=cython.longlong,
+    first_row=cython.longlong,
+    _=cython.longlong,
+    number=cython.longlong,
+    shift=cython.int,
+    byte=cython.longlong,
+    end=cython.longlong,
+    wide=cython.ulonglong,
+    timestamp_delta=cython.longlong,
+    offset=cython.longlong,
+    key_start=cython.longlong,
+    key_length=cython.longlong,
+    value_start=cython.longlong,
+    value_length=cython.longlong,
+    header_start=cython.longlong,
+    header_count=cython.longlong,
+    part=cython.longlong,
+)
+cpdef long long walk(
+    const unsigned char[::1] buffer,
+    long long[::1] bodies,
+    long long bodies_count,
+    long long first_offset,
+    long long end_offset,
+    long long[::1] offsets,
+    long long[::1] timestamps,
+    long long[::1] key_starts,
+    long long[::1] key_lengths,
+    long long[::1] value_starts,
+    long long[::1] value_lengths,
+    long long[::1] header_starts,
+    long long[::1] header_counts,
+    long long[::1] problem,
+)
+
+@cython.locals(
+    index=cython.longlong,
+    row=cython.longlong,
+    position=cython.longlong,
+    _=cython.longlong,
+    number=cython.longlong,
+    shift=cython.int,
+    byte=cython.longlong,
+)
+cpdef walk_headers(
+    const unsigned char[::1] buffer,
+    long long[::1] header_starts,
+    long long[::1] header_counts,
+    long long rows,
+    long long[::1] key_starts,
+    long long[::1] key_lengths,
+    long long[::1] value_starts,
+    long long[::1] value_lengths,
+)
+
+cdef long long failed(long long[::1] problem, long long code, long long body, long long position)
+cdef unsigned long long as_wide(unsigned long long byte) noexcept
+cdef long long unzigzag(unsigned long long number) noexcept

@@ -1,0 +1,279 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: annotation_typing=False
+"""The walk over the records of batches, one after the other: the part of decoding that no vector operation can do.
+
+Plain Python that `kernel.pxd` types for Cython; `fields.py` calls it when it was compiled and does the same by numpy
+when it was not. Arrays are filled by the caller's allocation; whatever the bytes claim, nothing outside of a body is
+read. Compiled, Python's own checks of indexes are off: every read here is behind a comparison with the record's end.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+# Whatever has the buffer protocol: unsigned bytes, and 64-bit numbers that are written to.
+Bytes: TypeAlias = Any
+Numbers: TypeAlias = Any
+
+# What is wrong with a body, as `walk` says it in `problem`.
+TOO_SHORT: Final = 1
+LENGTH_WRONG: Final = 2
+VARINT_TOO_LONG: Final = 3
+FIELD_TOO_LONG: Final = 4
+HEADERS_WRONG: Final = 5
+HEADER_WITHOUT_KEY: Final = 6
+FIELDS_DISAGREE: Final = 7
+BYTES_BEHIND: Final = 8
+
+# A body is five numbers: where it begins and ends, how many records it claims, the offset and timestamp that the
+# records count from. If the sixth is not 0, the seventh is the timestamp of all of them. The eighth is an answer: rows.
+BODY_NUMBERS: Final = 8
+
+COMPILED: Final = not __file__.endswith(".py")
+
+
+def walk(
+    buffer: Bytes,
+    bodies: Numbers,
+    bodies_count: int,
+    first_offset: int,
+    end_offset: int,
+    offsets: Numbers,
+    timestamps: Numbers,
+    key_starts: Numbers,
+    key_lengths: Numbers,
+    value_starts: Numbers,
+    value_lengths: Numbers,
+    header_starts: Numbers,
+    header_counts: Numbers,
+    problem: Numbers,
+) -> int:
+    """Note the fields of each record from `first_offset` on and before `end_offset`; how many there were, -1 if broken.
+
+    Lengths are -1 for null. The arrays have room for all records that the bodies claim.
+    """
+    row = 0
+    for body in range(bodies_count):
+        at = body * BODY_NUMBERS
+        position = bodies[at]
+        limit = bodies[at + 1]
+        count = bodies[at + 2]
+        base_offset = bodies[at + 3]
+        base_timestamp = bodies[at + 4]
+        log_append = bodies[at + 5]
+        append_time = bodies[at + 6]
+        first_row = row
+        for _ in range(count):
+            # The record's length.
+            number = 0
+            shift = 0
+            while True:
+                if position >= limit:
+                    return failed(problem, TOO_SHORT, body, position)
+                byte = buffer[position]
+                position += 1
+                number |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+                if shift >= 35:
+                    return failed(problem, VARINT_TOO_LONG, body, position)
+            if number & 1 or number >> 1 > limit - position:
+                return failed(problem, LENGTH_WRONG, body, position)
+            end = position + (number >> 1)
+            position += 1  # The record's attributes, which nobody uses.
+            # The timestamp: the one number that may take ten bytes, of which the last holds a single bit.
+            wide = 0
+            shift = 0
+            while True:
+                if position >= end:
+                    return failed(problem, TOO_SHORT, body, position)
+                byte = buffer[position]
+                position += 1
+                if shift == 63 and byte > 1:
+                    return failed(problem, VARINT_TOO_LONG, body, position)
+                wide |= as_wide(byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+            timestamp_delta = unzigzag(wide)
+            # The offset.
+            number = 0
+            shift = 0
+            while True:
+                if position >= end:
+                    return failed(problem, TOO_SHORT, body, position)
+                byte = buffer[position]
+                position += 1
+                number |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+                if shift >= 35:
+                    return failed(problem, VARINT_TOO_LONG, body, position)
+            offset = base_offset + ((number >> 1) ^ -(number & 1))
+            # The key.
+            number = 0
+            shift = 0
+            while True:
+                if position >= end:
+                    return failed(problem, TOO_SHORT, body, position)
+                byte = buffer[position]
+                position += 1
+                number |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+                if shift >= 35:
+                    return failed(problem, VARINT_TOO_LONG, body, position)
+            key_start = position
+            key_length = -1 if number & 1 else number >> 1
+            if key_length > end - position:
+                return failed(problem, FIELD_TOO_LONG, body, position)
+            if key_length > 0:
+                position += key_length
+            # The value.
+            number = 0
+            shift = 0
+            while True:
+                if position >= end:
+                    return failed(problem, TOO_SHORT, body, position)
+                byte = buffer[position]
+                position += 1
+                number |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+                if shift >= 35:
+                    return failed(problem, VARINT_TOO_LONG, body, position)
+            value_start = position
+            value_length = -1 if number & 1 else number >> 1
+            if value_length > end - position:
+                return failed(problem, FIELD_TOO_LONG, body, position)
+            if value_length > 0:
+                position += value_length
+            # The headers, which most records do not have.
+            if position >= end:
+                return failed(problem, TOO_SHORT, body, position)
+            header_count = 0
+            if buffer[position] == 0:
+                position += 1
+                header_start = position
+            else:
+                number = 0
+                shift = 0
+                while True:
+                    if position >= end:
+                        return failed(problem, TOO_SHORT, body, position)
+                    byte = buffer[position]
+                    position += 1
+                    number |= (byte & 0x7F) << shift
+                    if byte < 0x80:
+                        break
+                    shift += 7
+                    if shift >= 35:
+                        return failed(problem, VARINT_TOO_LONG, body, position)
+                if number & 1 or number >> 1 > end - position:
+                    return failed(problem, HEADERS_WRONG, body, position)
+                header_count = number >> 1
+                header_start = position
+                for part in range(2 * header_count):
+                    number = 0
+                    shift = 0
+                    while True:
+                        if position >= end:
+                            return failed(problem, TOO_SHORT, body, position)
+                        byte = buffer[position]
+                        position += 1
+                        number |= (byte & 0x7F) << shift
+                        if byte < 0x80:
+                            break
+                        shift += 7
+                        if shift >= 35:
+                            return failed(problem, VARINT_TOO_LONG, body, position)
+                    if number & 1:
+                        if part & 1 == 0:
+                            return failed(problem, HEADER_WITHOUT_KEY, body, position)
+                    else:
+                        if number >> 1 > end - position:
+                            return failed(problem, FIELD_TOO_LONG, body, position)
+                        position += number >> 1
+            if position != end:
+                return failed(problem, FIELDS_DISAGREE, body, position)
+            if first_offset <= offset < end_offset:
+                offsets[row] = offset
+                timestamps[row] = append_time if log_append else base_timestamp + timestamp_delta
+                key_starts[row] = key_start
+                key_lengths[row] = key_length
+                value_starts[row] = value_start
+                value_lengths[row] = value_length
+                header_starts[row] = header_start
+                header_counts[row] = header_count
+                row += 1
+        if position != limit:
+            return failed(problem, BYTES_BEHIND, body, position)
+        bodies[at + 7] = row - first_row
+    return row
+
+
+def walk_headers(
+    buffer: Bytes,
+    header_starts: Numbers,
+    header_counts: Numbers,
+    rows: int,
+    key_starts: Numbers,
+    key_lengths: Numbers,
+    value_starts: Numbers,
+    value_lengths: Numbers,
+) -> None:
+    """Note the fields of the headers of records that `walk` has found, so that their bytes are known to be right."""
+    index = 0
+    for row in range(rows):
+        position = header_starts[row]
+        for _ in range(header_counts[row]):
+            number = 0
+            shift = 0
+            while True:
+                byte = buffer[position]
+                position += 1
+                number |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+            key_starts[index] = position
+            key_lengths[index] = number >> 1
+            position += number >> 1
+            number = 0
+            shift = 0
+            while True:
+                byte = buffer[position]
+                position += 1
+                number |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+            value_starts[index] = position
+            if number & 1:
+                value_lengths[index] = -1
+            else:
+                value_lengths[index] = number >> 1
+                position += number >> 1
+            index += 1
+
+
+def failed(problem: Numbers, code: int, body: int, position: int) -> int:
+    """Say what is wrong and where; the answer of a walk that did not arrive."""
+    problem[0] = code
+    problem[1] = body
+    problem[2] = position
+    return -1
+
+
+def as_wide(byte: int) -> int:
+    """A byte in the width in which ten of seven bits are put together: C would shift it as an int."""
+    return byte
+
+
+def unzigzag(number: int) -> int:
+    """The signed number that 64 unsigned bits stand for."""
+    return (number >> 1) ^ -(number & 1)
