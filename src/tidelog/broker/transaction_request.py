@@ -45,6 +45,7 @@ class Host(Protocol):
         answer: Callable[[ReplyT | ProtocolError], None],
     ) -> None: ...
 
+    def is_ending(self, transactional_id: str) -> bool: ...
     def deliver(self, ending: Ending) -> None: ...
     def wait(self, transactional_id: str, request: TransactionRequest[Any]) -> None: ...
     def wait_no_longer(self, transactional_id: str, request: TransactionRequest[Any]) -> None: ...
@@ -88,10 +89,13 @@ class TransactionRequest(Generic[ReplyT]):
 
     def _stepped(self, outcome: Step[ReplyT] | ProtocolError) -> None:
         if isinstance(outcome, ProtocolError):
-            if outcome.code is ErrorCode.CONCURRENT_TRANSACTIONS and self._may_wait:
+            if outcome.code is not ErrorCode.CONCURRENT_TRANSACTIONS or not self._may_wait:
+                self._answer(outcome)
+            elif self._host.is_ending(self._transactional_id):
                 self._wait()
             else:
-                self._answer(outcome)
+                # It ended while the refusal waited to be safe: nobody would wake us.
+                self.run(None)
             return
         reply = outcome.reply
         if reply is Again.WITH_PRODUCER_ID:

@@ -24,6 +24,7 @@ from tidelog.transactions.end import complete
 from tidelog.transactions.expiry import expire, loaded
 from tidelog.transactions.records import TransactionRecord
 from tidelog.transactions.shard import TransactionShard
+from tidelog.transactions.states import ENDING
 from tidelog.wire import records
 
 ReplyT = TypeVar("ReplyT")
@@ -96,6 +97,11 @@ class TransactionShardHost:
         self._deadline.update()
 
     # Ends of transactions
+
+    def is_ending(self, transactional_id: str) -> bool:
+        """Whether the end of a transaction is decided, and markers are missing."""
+        transaction = self.shard.transactions.get(transactional_id)
+        return transaction is not None and transaction.state in ENDING
 
     def wait(self, transactional_id: str, request: TransactionRequest[Any]) -> None:
         """Keep a request until the markers of a transaction are written."""

@@ -8,6 +8,7 @@ import pytest
 
 from harness.transaction_broker import DATA_TOPIC
 from harness.transaction_world import CALM, World
+from tidelog.broker.transaction_request import MARKERS_WAIT_MS
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import PartitionIndex
 from tidelog.wire.messages.end_txn import EndTxnRequest
@@ -164,6 +165,23 @@ def test_a_commit_is_not_answered_before_it_can_be_read_everywhere() -> None:
     assert again[0].error_code == ErrorCode.NONE
     assert leader.last_stable_offset == 2
     assert bench.committed_offset() == 42
+
+
+def test_who_comes_while_a_transaction_ends_is_answered_as_soon_as_it_has_ended() -> None:
+    """Also when the refusal itself had to wait until it was safe, and the end overtook it."""
+    bench = Bench(strict=True)
+    pair = bench.initialised()
+    assert bench.write(pair) is ErrorCode.NONE
+    for wait_ms in range(12):
+        answers = bench.end(pair)
+        bench.run(wait_ms)
+        bench.init("another")  # Its record is not safe when the next request is refused.
+        successor = bench.init()
+        bench.run(MARKERS_WAIT_MS // 2)
+        assert answers[0].error_code == ErrorCode.NONE
+        assert successor[0].error_code == ErrorCode.NONE
+        pair = (successor[0].producer_id, successor[0].producer_epoch)
+        assert bench.write(pair) is ErrorCode.NONE
 
 
 def test_offsets_that_are_sent_again_before_the_first_were_answered_are_taken_twice() -> None:
