@@ -32,7 +32,15 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0 for any free one."
 )
-@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics on this port.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Serve Prometheus metrics on this port; several brokers on those after it.",
+)
+@click.option(
+    "--brokers", type=click.IntRange(1), default=1, show_default=True, help="So many, each a process, one cluster."
+)
+@click.option("--restart/--no-restart", default=True, help="Start a broker of several again when it ends by itself.")
 @click.option(
     "-c", "--config", "configs", type=KeyValue(), multiple=True, help="Any of Kafka's properties; may be repeated."
 )
@@ -42,10 +50,14 @@ def up(
     host: str,
     port: int,
     metrics_port: int | None,
+    brokers: int,
+    restart: bool,
     configs: tuple[tuple[str, str], ...],
     log_level: str,
 ) -> int:
-    """Start a broker here and now. Ctrl-C stops it."""
+    """Start a broker, or a cluster of several, here and now. Ctrl-C stops it."""
+    if brokers > 1:
+        return _up_with_several(brokers, data, host, port, metrics_port, dict(configs), log_level, restart)
     from tidelog.broker.process import run_broker
     from tidelog.cli.running import refuse_taken_port
 
@@ -127,6 +139,45 @@ def stop_servers(node_id: int | None) -> int:
     return 0 if all(stopped) else 1
 
 
+def _up_with_several(
+    brokers: int,
+    data: str,
+    host: str,
+    port: int,
+    metrics_port: int | None,
+    configs: dict[str, str],
+    log_level: str,
+    restart: bool,
+) -> int:
+    from tidelog.cli.local_cluster import run_local_cluster
+
+    def show(addresses: str) -> None:
+        first = addresses.partition(",")[0]
+        lines = {
+            "connect to": addresses,
+            "data": f"{Path(data).resolve()}/broker-1 …",
+            "watch": f"tidelog watch -b {first}",
+            "try": f"tidelog topics create hello -b {first}",
+            "stop": "Ctrl-C",
+        }
+        _show_lines(f"Tidelog is up: {brokers} brokers", lines)
+
+    code = run_local_cluster(
+        brokers,
+        data,
+        host,
+        port,
+        configs,
+        metrics_port=metrics_port,
+        log_level=log_level,
+        restart=restart,
+        on_ready=show,
+    )
+    if code == 0:
+        say("Stopped.")
+    return code
+
+
 def _show_panel(node: BrokerNode, host: str, data: str) -> None:
     address = f"{'127.0.0.1' if host == '0.0.0.0' else host}:{node.port}"
     lines = {
@@ -136,6 +187,10 @@ def _show_panel(node: BrokerNode, host: str, data: str) -> None:
         "try": f"tidelog topics create hello -b {address}",
         "stop": "Ctrl-C",
     }
+    _show_lines("Tidelog is up", lines)
+
+
+def _show_lines(title: str, lines: Mapping[str, str]) -> None:
     if not sys.stderr.isatty():
         say("  ".join(f"{name}: {value}" for name, value in lines.items()))
         return
@@ -147,4 +202,4 @@ def _show_panel(node: BrokerNode, host: str, data: str) -> None:
     table = Table.grid(padding=(0, 2))
     for name, value in lines.items():
         table.add_row(Text(name, style="dim"), Text(value, style="bold" if name == "connect to" else ""))
-    Console(stderr=True).print(Panel(table, title="Tidelog is up", border_style="green", expand=False))
+    Console(stderr=True).print(Panel(table, title=title, border_style="green", expand=False))

@@ -226,11 +226,36 @@ def test_the_cluster_and_its_directories_are_shown(command: Run, topic: str, bro
     command("topics", "create", topic)
     command("produce", topic, stdin=b"a\n")
     cluster = as_json(command("cluster", "--format", "json"))
-    assert cluster["brokers"] == [{"id": 1, "host": "127.0.0.1", "port": broker.port, "rack": None}]
+    (node,) = cluster["brokers"]
+    held = node["holds"]
+    assert node == {
+        "id": 1,
+        "host": "127.0.0.1",
+        "port": broker.port,
+        "rack": None,
+        "leads": held,
+        "holds": held,
+        "in_sync": held,
+    }
+    assert held >= 1
+    assert as_json(command("cluster", "status", "--format", "json")) == cluster
     (replica,) = as_json(command("log-dirs", "-t", topic, "--format", "json"))
     assert (replica["directory"], replica["topic"]) == (str(broker.data), topic)
     assert replica["size_bytes"] > 0
     assert command("cluster")[1].splitlines()[1].split()[:2] == ["1", f"127.0.0.1:{broker.port}"]
+
+
+def test_a_cluster_is_watched_once_or_as_lines_of_json(command: Run, topic: str, broker: tidelog.Broker) -> None:
+    command("topics", "create", topic)
+    command("produce", topic, stdin=b"a\nb\n")
+    watched = as_json(command("watch", "--once", "--topic", topic, "--format", "json"))
+    (partition,) = watched["partitions"]
+    assert (partition["leader"], partition["high_watermark"], partition["end_offsets"]) == (1, 2, {"1": 2})
+    assert watched["controller"] == 1
+    lines = json_lines(command("watch", "--seconds", "0.3", "--interval", "0.1", "--topic", topic, "--format", "json"))
+    assert len(lines) >= 2
+    assert lines[-1]["partitions"] == watched["partitions"]
+    assert f"{topic}-0" in command("watch", "--once", "--topic", topic)[1]
 
 
 def test_codecs_and_logs_are_dumped(command: Run, topic: str, broker: tidelog.Broker) -> None:

@@ -17,6 +17,8 @@ KAFKA_COMMANDS: Final = {
     "kafka-get-offsets": "get_offsets",
     "kafka-leader-election": "leader_election",
     "kafka-log-dirs": "log_dirs",
+    "kafka-metadata-quorum": "metadata_quorum",
+    "kafka-reassign-partitions": "reassign_partitions",
     "kafka-server-start": "server_start",
     "kafka-server-stop": "server_stop",
     "kafka-storage": "storage",
