@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tidelog.client.core.record import ConsumerRecord, RecordMetadata
     from tidelog.client.core.transaction import GroupMetadata, PreparedTransaction
     from tidelog.client.errors import ClientError
+    from tidelog.client.tables import TopicTable, read_topic
     from tidelog.model.ids import TopicPartition
     from tidelog.testing.cluster import Cluster
     from tidelog.testing.embedded import Broker
@@ -33,7 +34,9 @@ __all__ = [
     "Producer",
     "RecordMetadata",
     "TopicPartition",
+    "TopicTable",
     "__version__",
+    "read_topic",
 ]
 
 _MODULES: Final = {
@@ -48,6 +51,8 @@ _MODULES: Final = {
     "Producer": "tidelog.client.blocking.producer",
     "RecordMetadata": "tidelog.client.core.record",
     "TopicPartition": "tidelog.model.ids",
+    "TopicTable": "tidelog.client.tables",
+    "read_topic": "tidelog.client.tables",
 }
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from tidelog.cli.failures import BadInput
-from tidelog.cli.moments import show_moment
 from tidelog.cli.options import Moment, bootstrap_option, connect, format_option
 from tidelog.cli.output import say
 from tidelog.cli.record_json import write_record
+from tidelog.client.moments import show_moment
 from tidelog.model.ids import Offset, TopicPartition
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from tidelog.cli.failures import BadInput
-from tidelog.cli.moments import show_moment
 from tidelog.cli.options import format_option
 from tidelog.cli.output import Json, say, show_bytes, write_json, write_json_line, write_table
+from tidelog.client.moments import show_moment
 
 if TYPE_CHECKING:
     from tidelog.cli.log_files import StoredBatch

@@ -186,7 +186,7 @@ def delete_offsets(group: str, topics: tuple[str, ...], bootstrap: str, format_:
 
 
 def _target(where: str) -> Target:
-    from tidelog.cli.moments import parse_moment
+    from tidelog.client.moments import parse_moment
     from tidelog.client.offset_resets import ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
 
     named: dict[str, Target] = {"earliest": ToEarliest(), "latest": ToLatest(), "current": ToCurrent()}

@@ -66,7 +66,7 @@ class Moment(click.ParamType[int]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from tidelog.cli.moments import parse_moment
+        from tidelog.client.moments import parse_moment
 
         if isinstance(value, int):
             return value

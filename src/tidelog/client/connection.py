@@ -89,6 +89,11 @@ class Connection:
         assert answer is None or isinstance(answer, response), answer
         return answer
 
+    def abandon(self, correlation_id: int) -> None:
+        """Nobody waits for this answer any more."""
+        if self._answers.pop(correlation_id, None) is None:
+            self._abandoned.add(correlation_id)
+
     def call(self, request: Request, response: type[R], deadline: Deadline, *, at_most: int | None = None) -> R:
         """Send a request in the newest version that both know and wait for the answer."""
         version = self.version_of(type(request), at_most)

@@ -93,7 +93,7 @@ def _target(given: dict[TopicPartition, Offset], options: argparse.Namespace) ->
 
 def _moment(options: argparse.Namespace) -> int:
     """As Kafka takes it, and as people write it."""
-    from tidelog.cli.moments import parse_duration, parse_moment
+    from tidelog.client.moments import parse_duration, parse_moment
 
     try:
         if options.by_duration is not None:

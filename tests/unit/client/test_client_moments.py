@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from tidelog.cli.moments import parse_duration, parse_moment, show_moment
+from tidelog.client.moments import parse_duration, parse_moment, show_moment
 
 
 def test_a_number_is_milliseconds_since_1970() -> None:
