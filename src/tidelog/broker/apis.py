@@ -14,6 +14,7 @@ from tidelog.broker.fetch_sessions import FetchSessions
 from tidelog.broker.group_coordinator import GroupCoordinator
 from tidelog.broker.handlers.alter_client_quotas import AlterClientQuotasHandler
 from tidelog.broker.handlers.alter_configs import AlterConfigsHandler
+from tidelog.broker.handlers.alter_partition_reassignments import AlterPartitionReassignmentsHandler
 from tidelog.broker.handlers.api_versions import ApiVersionsHandler
 from tidelog.broker.handlers.consumer_group_describe import ConsumerGroupDescribeHandler
 from tidelog.broker.handlers.create_partitions import CreatePartitionsHandler
@@ -56,6 +57,7 @@ from tidelog.model.ids import NodeId
 from tidelog.replica.partitions import LedPartitions
 from tidelog.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from tidelog.wire.messages.alter_configs import AlterConfigsRequest
+from tidelog.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from tidelog.wire.messages.api_versions import ApiVersionsRequest
 from tidelog.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tidelog.wire.messages.create_partitions import CreatePartitionsRequest
@@ -153,6 +155,7 @@ def _handlers(parts: Parts) -> list[Served]:
             DescribeTopicPartitionsHandler(image, config.max_request_partition_size_limit),
         ),
         serve(ElectLeadersRequest, ElectLeadersHandler(commands)),
+        serve(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsHandler(commands)),
         serve(ListPartitionReassignmentsRequest, ListPartitionReassignmentsHandler(image)),
         serve(DescribeConfigsRequest, DescribeConfigsHandler(image, parts.settings, parts.node_id)),
         serve(AlterConfigsRequest, AlterConfigsHandler(commands)),

@@ -11,7 +11,11 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
+
+from tidelog.controller.moving import completed
 from tidelog.metadata.image import LeaderRecoveryState, PartitionRegistration
+from tidelog.metadata.replay import LEADER_UNCHANGED
 from tidelog.model.ids import NO_NODE, NodeId, PartitionIndex, TopicId
 from tidelog.wire.messages.metadata_records import PartitionChangeRecord
 
@@ -72,13 +76,20 @@ def change(
     *,
     without: Iterable[NodeId] = (),
     preferred: bool = False,
+    in_sync: Nodes | None = None,
 ) -> PartitionChangeRecord | None:
     """The record that brings a partition in line with who is live, or None when it already is.
 
-    `without` leave the ISR. An ISR is never made empty, except where eligible leaders remember who was in it.
+    `in_sync` is the ISR that the leader asks for, if it does; `without` leave it. An ISR is never made empty, except
+    where eligible leaders remember who was in it. A reassignment whose new replicas are all in sync is completed.
     """
     gone = set(without)
-    isr = tuple(node for node in partition.isr if node not in gone)
+    isr = tuple(node for node in (partition.isr if in_sync is None else in_sync) if node not in gone)
+    before = partition
+    arrived = completed(partition, isr)
+    if arrived is not None:
+        replicas, isr = arrived
+        partition = msgspec.structs.replace(partition, replicas=replicas)
     eligible = _eligible(partition, isr, rules)
     leader, unclean = elect(partition, isr, eligible, live, rules, preferred=preferred)
     if unclean:
@@ -100,7 +111,18 @@ def change(
         record.last_known_elr = list(last_known)
     if unclean and partition.leader_recovery_state is not LeaderRecoveryState.RECOVERING:
         record.leader_recovery_state = LeaderRecoveryState.RECOVERING
+    if arrived is not None:
+        _complete(record, before, partition)
     return None if record == blank else record
+
+
+def _complete(record: PartitionChangeRecord, before: PartitionRegistration, after: PartitionRegistration) -> None:
+    record.replicas = list(after.replicas)
+    record.adding_replicas, record.removing_replicas = [], []
+    record.directories = [before.directory_of(node) for node in after.replicas]
+    if record.leader == LEADER_UNCHANGED and before.removing_replicas:
+        # A new epoch all the same: who was removed is fenced by it.
+        record.leader = before.leader
 
 
 def _eligible(partition: PartitionRegistration, isr: Nodes, rules: Rules) -> Nodes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tidelog.controller import elections
 from tidelog.controller.rules import RuleBook
@@ -18,6 +18,9 @@ from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NodeId, PartitionIndex, TopicName
 from tidelog.wire.messages.metadata_records import PartitionChangeRecord
 from tidelog.wire.schema import Message
+
+# Leaderships that move in one round of balancing: each move makes clients look for their leader again.
+REBALANCE_MAX: Final = 1000
 
 
 class ElectionType(IntEnum):
@@ -96,3 +99,20 @@ def _everything(controller: Controller) -> Iterator[tuple[TopicName, PartitionIn
     for topic in controller.image.topics_by_name.values():
         for index in topic.partitions:
             yield topic.name, index
+
+
+def rebalance(controller: Controller, elections_max: int = REBALANCE_MAX) -> Result[Message, int]:
+    """Give partitions back to their preferred leaders, as many as one round may; the reply says how many."""
+    live = {broker.broker_id for broker in controller.image.brokers.values() if broker.active}
+    rules = RuleBook(controller)
+    records: list[Message] = []
+    for topic in controller.image.topics_by_id.values():
+        for index, partition in topic.partitions.items():
+            preferred = partition.replicas[0]
+            if partition.leader != preferred and preferred in partition.isr and preferred in live:
+                record = elections.change(topic.topic_id, index, partition, live, rules.of(topic.name), preferred=True)
+                if record is not None:
+                    records.append(record)
+                if len(records) >= elections_max:
+                    return Result(records, len(records), atomic=False)
+    return Result(records, len(records), atomic=False)
