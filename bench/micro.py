@@ -25,6 +25,7 @@ from tidelog.broker.connection import Connection
 from tidelog.broker.dispatch import Dispatch, serve
 from tidelog.broker.handlers.produce import ProduceHandler
 from tidelog.broker.process import GC_YOUNG_OBJECTS
+from tidelog.broker.repeated_produce import RepeatedProduce
 from tidelog.broker.turn import Turn
 from tidelog.env.clock import RealClock
 from tidelog.env.files import RealFiles
@@ -67,6 +68,7 @@ class NoConnection:
     closed = False
     peer_host = ""
     listener_name = ""
+    produce_heads: Any = None
 
     def answered(self, call: Call) -> None: ...
 
@@ -104,7 +106,9 @@ class Broker:
         led.by_name[TOPIC] = led.by_id[TOPIC_ID] = dict(enumerate(self.leaders))
         now_ms = clock.now_ms()
         handler = ProduceHandler(led, self.turn, nothing, lambda: now_ms, nothing)
-        self.dispatch = Dispatch([serve(ProduceRequest, handler)], self.turn.write_now)
+        self.dispatch = Dispatch(
+            [serve(ProduceRequest, handler)], self.turn.write_now, RepeatedProduce(led, self.turn, lambda: now_ms)
+        )
         self.now_ms = now_ms
 
 

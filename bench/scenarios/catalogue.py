@@ -6,6 +6,7 @@ from typing import Final
 
 from bench.scenarios import Scenario
 from bench.scenarios.footprint import FOOTPRINT
+from bench.scenarios.groups import GROUPS_SCENARIO
 from bench.scenarios.java import JAVA_PRODUCE
 from bench.scenarios.latency import LATENCY
 from bench.scenarios.librdkafka import LIBRDKAFKA, LIBRDKAFKA_SMALL
@@ -21,6 +22,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     LATENCY,
     SYNCED_PRODUCE,
     SCALING,
+    GROUPS_SCENARIO,
     # Last: the memory is that after all the load.
     FOOTPRINT,
 )

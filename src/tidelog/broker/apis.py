@@ -43,6 +43,7 @@ from tidelog.broker.handlers.offset_fetch import OffsetFetchHandler
 from tidelog.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from tidelog.broker.handlers.produce import ProduceHandler
 from tidelog.broker.producer_ids import ProducerIds
+from tidelog.broker.repeated_produce import RepeatedProduce
 from tidelog.broker.settings import LiveSettings
 from tidelog.broker.transaction_apis import transaction_apis
 from tidelog.broker.transaction_coordinator import TransactionCoordinator
@@ -113,8 +114,9 @@ class Parts:
 def build_dispatch(parts: Parts) -> Dispatch:
     """The dispatcher with every handler. ApiVersions is the one that needs to know the finished table."""
     dispatch: Dispatch
+    repeats = RepeatedProduce(parts.partitions, parts.turn, parts.now_ms)
     api_versions = ApiVersionsHandler(lambda: dispatch.api_versions, SUPPORTED, parts.image)
-    dispatch = Dispatch([serve(ApiVersionsRequest, api_versions), *_handlers(parts)], parts.turn.write_now)
+    dispatch = Dispatch([serve(ApiVersionsRequest, api_versions), *_handlers(parts)], parts.turn.write_now, repeats)
     return dispatch
 
 

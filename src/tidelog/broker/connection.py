@@ -18,6 +18,7 @@ from tidelog.broker.call import Call
 from tidelog.broker.turn import Turn
 from tidelog.log.file_slice import FileSlice
 from tidelog.wire.compiler import Output
+from tidelog.wire.produce_form import HeadReader
 
 FRAME_SIZE: Final = Struct(">i")
 # Linux only; elsewhere the header of a fetch answer may leave as a packet of its own.
@@ -69,6 +70,7 @@ class Connection:
         "closed",
         "listener_name",
         "peer_host",
+        "produce_heads",
         "received_bytes",
         "seen_bytes",
         "sent_bytes",
@@ -110,6 +112,8 @@ class Connection:
         self.peer_host = peer_host
         self.listener_name = listener_name
         self.closed = False
+        # How the requests of a producer that repeats itself are read.
+        self.produce_heads: HeadReader | None = None
         self.active_at = 0.0
         self.received_bytes = 0
         self.sent_bytes = 0
@@ -377,8 +381,12 @@ class Connection:
                 flags = MORE_FOLLOWS
                 break
             buffers.append(piece)
-        sent = self._socket.send(b"".join(buffers) if len(buffers) > 1 else buffers[0], flags)
+        joined = b"".join(buffers) if len(buffers) > 1 else buffers[0]
+        sent = self._socket.send(joined, flags)
         self._out_bytes -= sent
+        if sent == len(joined) and len(buffers) == len(out):
+            out.clear()
+            return sent
         left = sent
         while left:
             piece = out.popleft()

@@ -16,7 +16,9 @@ from tidelog.wire.apis import API_NAMES
 from tidelog.wire.compiler import reader
 from tidelog.wire.frames import parse_request_header
 from tidelog.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from tidelog.wire.messages.produce import ProduceRequest
 from tidelog.wire.primitives import MalformedMessage
+from tidelog.wire.produce_form import HeadReader
 from tidelog.wire.schema import Message, Request, Response, VersionRange
 
 PRODUCE: Final = 0
@@ -75,8 +77,19 @@ class _Route:
         self.statistics = statistics
 
 
+class Repeats(Protocol):
+    """The short way of requests whose form was seen before."""
+
+    def learn(self, version: int, frame: memoryview, request: ProduceRequest) -> HeadReader | None: ...
+
+    def stage(self, connection: Connection, reader: HeadReader, frame: memoryview) -> Call | None: ...
+
+
 class Dispatch:
-    def __init__(self, served: Iterable[Served], write_now: Callable[[], None]) -> None:
+    def __init__(self, served: Iterable[Served], write_now: Callable[[], None], repeats: Repeats) -> None:
+        self._repeats = repeats
+        # A handler that is wrapped must see every request.
+        self._takes_repeats = True
         self._served = {api.api_key: api for api in served}
         self._write_now = write_now
         self._routes: dict[tuple[int, int], _Route] = {}
@@ -91,9 +104,15 @@ class Dispatch:
         """From now on requests go to what `wrap` makes of their handlers; it is asked once for each route."""
         self._wrap = wrap
         self._routes.clear()
+        produce = self._served.get(PRODUCE)
+        self._takes_repeats = produce is not None and wrap(produce.request, produce.handler) is produce.handler
 
     def handle_frame(self, connection: Connection, frame: memoryview) -> Call | None:
         """Decode and handle one request. What the peer did wrong closes its connection and nothing else."""
+        if connection.produce_heads is not None:
+            repeated = self._repeated(connection, connection.produce_heads, frame)
+            if repeated is not None or connection.closed:
+                return repeated
         try:
             header = parse_request_header(frame)
         except MalformedMessage as error:
@@ -118,17 +137,40 @@ class Dispatch:
             response = route.handler(call, request)
             if response is not None:
                 call.answer(response)
+            elif self._takes_repeats and isinstance(request, ProduceRequest):
+                connection.produce_heads = self._repeats.learn(header.api_version, frame, request)
         except MalformedMessage as error:
             connection.close(f"malformed {statistics.name} request v{header.api_version}: {error}")
             return None
         except Exception:
-            # Ours to mend. The client is told by a closed connection, which it survives; the process goes on.
-            statistics.failures += 1
-            log.exception("handler failed", api=statistics.name, version=header.api_version)
-            connection.close(f"{statistics.name} handler failed")
+            self._failed(connection, statistics)
             return None
         statistics.handler_ns += perf_counter_ns() - began
         return call
+
+    def _repeated(self, connection: Connection, heads: HeadReader, frame: memoryview) -> Call | None:
+        """The short way, if the request can take it."""
+        if not self._takes_repeats:
+            connection.produce_heads = None
+            return None
+        statistics = self.statistics[PRODUCE]
+        began = perf_counter_ns()
+        try:
+            call = self._repeats.stage(connection, heads, frame)
+        except Exception:
+            self._failed(connection, statistics)
+            return None
+        if call is not None:
+            statistics.requests += 1
+            statistics.request_bytes += len(frame)
+            statistics.handler_ns += perf_counter_ns() - began
+        return call
+
+    def _failed(self, connection: Connection, statistics: ApiStatistics) -> None:
+        """Ours to mend. The client is told by a closed connection, which it survives; the process goes on."""
+        statistics.failures += 1
+        log.exception("handler failed", api=statistics.name)
+        connection.close(f"{statistics.name} handler failed")
 
     def _find_route(self, call: Call) -> _Route | None:
         header = call.header

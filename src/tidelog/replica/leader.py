@@ -40,6 +40,15 @@ NOTHING_WRITTEN: Final = Offset(-1)
 OWN_BATCH: Final = PartitionProduceResponse(-1, base_offset=-1)
 
 
+class StagedAnswer(Protocol):
+    """Where a producer's answer is put together: the offsets when its batch is staged, an error when a write fails."""
+
+    base_offset: int
+    error_code: int
+    log_append_time_ms: int
+    log_start_offset: int
+
+
 class PartitionLeader:
     __slots__ = (
         "_counted_end",
@@ -113,7 +122,7 @@ class PartitionLeader:
         self._counted_end = log.end_offset
         # What was written beyond the high watermark.
         self._unread_bytes = 0
-        self._staged: list[PartitionProduceResponse] = []
+        self._staged: list[StagedAnswer] = []
         self.records_in = 0
         self.bytes_in = 0
         self.bytes_out = 0
@@ -147,7 +156,7 @@ class PartitionLeader:
 
     # Appending
 
-    def stage(self, records: memoryview | None, answer: PartitionProduceResponse, now_ms: int) -> None:
+    def stage(self, records: memoryview | None, answer: StagedAnswer, now_ms: int) -> None:
         """Check one batch, give it its offset and keep it for the turn's write. Raises ProtocolError for a bad one."""
         if self.failed:
             raise ProtocolError(ErrorCode.KAFKA_STORAGE_ERROR, "the log directory of this partition is offline")
@@ -275,6 +284,11 @@ class PartitionLeader:
         """Whether acks=all may be accepted: `min.insync.replicas` is a floor, never above the number of replicas."""
         in_sync = self.in_sync
         return len(in_sync.isr) >= min(self.config.min_insync_replicas, len(in_sync.replicas))
+
+    @property
+    def alone_is_enough(self) -> bool:
+        """Whether this broker's own write satisfies acks=all: it has the only replica."""
+        return not self.in_sync.followers and self.enough_in_sync()
 
     def _count(self, grown_bytes: int, own_end: Offset) -> None:
         self._unread_bytes += grown_bytes

@@ -1,0 +1,105 @@
+"""A producer that repeats itself takes a shorter way through the broker. Whatever happens, it is answered the same."""
+
+from __future__ import annotations
+
+import pytest
+
+import tidelog
+from harness.raw_client import RawClient, batch_of, create_topic, produce_request
+from tidelog.model.errors import ErrorCode
+from tidelog.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+    AlterClientQuotasResponse,
+    EntityData,
+    OpData,
+)
+from tidelog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from tidelog.wire.messages.produce import PartitionProduceResponse, ProduceResponse
+from tidelog.wire.records import Record, build_batch
+
+VERSION = 12
+
+
+def send(client: RawClient, topic: str, batch: bytes, acks: int = 1) -> PartitionProduceResponse:
+    response = client.ask(produce_request(topic, batch, acks=acks), ProduceResponse, VERSION)
+    (answer,) = response.responses[0].partition_responses
+    assert response.responses[0].name == topic
+    return answer
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_offsets_go_on_when_requests_repeat(client: RawClient, topic: str, acks: int) -> None:
+    create_topic(client, topic)
+    for number in range(5):
+        answer = send(client, topic, batch_of(bytes(10 * number), b"second"), acks)
+        assert (answer.error_code, answer.base_offset, answer.log_start_offset) == (0, 2 * number, 0)
+
+
+def test_pipelined_repeats_are_answered_in_order_with_their_own_correlation_ids(client: RawClient, topic: str) -> None:
+    create_topic(client, topic)
+    sent = [client.send(produce_request(topic, batch_of(b"one")), VERSION) for _ in range(50)]
+    offsets = [client.receive(ProduceResponse, VERSION).responses[0].partition_responses[0].base_offset for _ in sent]
+    assert offsets == list(range(50))
+
+
+def test_a_bad_batch_among_repeats_gets_its_own_error(client: RawClient, topic: str) -> None:
+    create_topic(client, topic)
+    good = batch_of(b"value")
+    corrupt = bytearray(good)
+    corrupt[-1] ^= 1
+    answers = [send(client, topic, batch) for batch in (good, good, bytes(corrupt), good)]
+    assert [answer.error_code for answer in answers] == [0, 0, ErrorCode.CORRUPT_MESSAGE, 0]
+    assert answers[2].error_message
+    assert [answer.base_offset for answer in answers] == [0, 1, -1, 2]
+
+
+def test_a_repeated_batch_of_an_idempotent_producer_is_written_once(client: RawClient, topic: str) -> None:
+    create_topic(client, topic)
+    batches = [
+        build_batch([Record(0, 1000, None, b"v")], producer_id=4000, producer_epoch=0, base_sequence=sequence)
+        for sequence in (0, 1, 2)
+    ]
+    order = [0, 1, 2, 1, 2]
+    assert [send(client, topic, batches[number]).base_offset for number in order] == order
+
+
+def test_a_deleted_topic_is_noticed(client: RawClient, topic: str) -> None:
+    topic_id = create_topic(client, topic)
+    assert [send(client, topic, batch_of(b"v")).error_code for _ in range(3)] == [0, 0, 0]
+    client.ask(DeleteTopicsRequest([DeleteTopicState(None, topic_id)], timeout_ms=5000), DeleteTopicsResponse)
+    assert send(client, topic, batch_of(b"v")).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_append_time_is_told(client: RawClient, topic: str) -> None:
+    create_topic(client, topic, message_timestamp_type="LogAppendTime")
+    answers = [send(client, topic, batch_of(b"v")) for _ in range(3)]
+    assert all(answer.log_append_time_ms > 0 for answer in answers)
+
+
+def test_a_log_that_is_synced_first_is_answered_after_its_sync(client: RawClient, topic: str) -> None:
+    create_topic(client, topic, flush_messages="1")
+    assert [send(client, topic, batch_of(b"v")).base_offset for _ in range(3)] == [0, 1, 2]
+
+
+def test_min_insync_replicas_counts_for_repeats(client: RawClient, topic: str) -> None:
+    create_topic(client, topic)
+    assert [send(client, topic, batch_of(b"v"), acks=2).error_code for _ in range(3)] == [
+        ErrorCode.INVALID_REQUIRED_ACKS
+    ] * 3
+
+
+def test_a_quota_that_is_set_later_holds_a_repeating_producer_back(topic: str) -> None:
+    with tidelog.Broker() as broker, RawClient(broker.bootstrap_servers) as client:
+        create_topic(client, topic)
+        batch = batch_of(bytes(200_000))
+
+        def throttle_ms() -> int:
+            return client.ask(produce_request(topic, batch), ProduceResponse, VERSION).throttle_time_ms
+
+        assert [throttle_ms(), throttle_ms()] == [0, 0]
+        entry = AlterClientQuotasRequestEntryData(
+            [EntityData("client-id", "raw")], [OpData("producer_byte_rate", 10_000.0)]
+        )
+        client.ask(AlterClientQuotasRequest([entry]), AlterClientQuotasResponse)
+        assert throttle_ms() > 0
