@@ -32,8 +32,9 @@ from tidelog.env.files import RealFiles
 from tidelog.log.config import LogConfig
 from tidelog.log.open_files import OpenFiles
 from tidelog.log.recovery import create_log
-from tidelog.model.ids import LeaderEpoch, NodeId, PartitionIndex, TopicName, TopicPartition
+from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionIndex, TopicName, TopicPartition
 from tidelog.model.topic_settings import topic_defaults
+from tidelog.replica.in_sync import InSync
 from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import LedPartitions
 from tidelog.wire.batch import check_produced_batch
@@ -87,7 +88,6 @@ class Broker:
         led = LedPartitions(NODE, nothing, nothing, self.turn.write, nothing)
         self.leaders = [
             PartitionLeader(
-                node_id=NODE,
                 topic=TOPIC,
                 topic_id=TOPIC_ID,
                 index=PartitionIndex(index),
@@ -96,8 +96,8 @@ class Broker:
                 ),
                 config=topic_defaults({}),
                 epoch=LeaderEpoch(0),
-                replicas=(NODE,),
-                isr=(NODE,),
+                in_sync=InSync(NODE, 30_000, {}),
+                high_watermark=Offset(0),
                 on_staged=self.turn.write,
                 disk=nothing,
             )

@@ -8,7 +8,7 @@ decides nothing about who leads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from tidelog.log.epochs import EpochEnd
 from tidelog.log.errors import LogWriteFailed
