@@ -82,7 +82,13 @@ def new_log(files: Files, clock: Clock, directory: str, config: LogConfig = LogC
 
 
 def reopened(
-    log: PartitionLog, *, clean: bool, recovery_point: int = 0, start_offset: int = 0, config: LogConfig | None = None
+    log: PartitionLog,
+    *,
+    clean: bool,
+    recovery_point: int = 0,
+    start_offset: int = 0,
+    compacted_up_to: int = 0,
+    config: LogConfig | None = None,
 ) -> PartitionLog:
     """Open the same folder again, as a start after a stop does."""
     return open_log(
@@ -94,6 +100,7 @@ def reopened(
         clean=clean,
         recovery_point=Offset(recovery_point),
         start_offset=Offset(start_offset),
+        compacted_up_to=Offset(compacted_up_to),
     )
 
 

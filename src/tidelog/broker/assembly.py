@@ -21,10 +21,11 @@ from tidelog.broker.group_coordinator import GroupCoordinator
 from tidelog.broker.listener import Listener, bind
 from tidelog.broker.logs import log
 from tidelog.broker.own_settings import OwnSettings
-from tidelog.broker.partition_logs import PartitionLogs, log_config
+from tidelog.broker.partition_logs import PartitionLogs
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.quorum import QuorumOfOne, open_metadata_log
 from tidelog.broker.quotas import Windows
+from tidelog.broker.room_watch import RoomWatch
 from tidelog.broker.settings import LiveSettings
 from tidelog.broker.storage import Storage
 from tidelog.broker.throttling import Throttling
@@ -35,6 +36,7 @@ from tidelog.controller.features import SUPPORTED
 from tidelog.controller.state import Controller, Policy
 from tidelog.env.clock import RealClock
 from tidelog.env.files import RealFiles
+from tidelog.log.archive import Archive
 from tidelog.log.checkpoints import encode_uuid
 from tidelog.log.config import LogConfig
 from tidelog.log.directories import LogDirectories
@@ -87,6 +89,7 @@ class BrokerNode:
             self._clock.now_ms,
             checkpoint_seconds=config.log_flush_offset_checkpoint_interval_ms / 1000,
             retention_check_seconds=config.log_retention_check_interval_ms / 1000,
+            archive=None if self.own.archive_dir is None else Archive(RealFiles(), self.own.archive_dir),
         )
         self._compactor = Compactor(
             self._directories,
@@ -98,7 +101,8 @@ class BrokerNode:
             keys_bytes_max=config.log_cleaner_dedupe_buffer_size,
             bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
         )
-        self._logs = PartitionLogs(self._directories, config.producer_id_expiration_ms)
+        self._room_watch = RoomWatch(self._directories, loop, self._executor, self.own.room_limits)
+        self._logs = PartitionLogs(self._directories, config.producer_id_expiration_ms, self.own.archives)
         self._partitions = LedPartitions(
             self.node_id,
             self._logs,
@@ -216,6 +220,7 @@ class BrokerNode:
             self._metrics = MetricsServer(self.own.metrics_host, self.own.metrics_port, sources)
             self._metrics.start()
         self._storage.start(self._partitions)
+        self._room_watch.start(self._partitions)
         self._compactor.start(self._partitions)
         for made in self._listeners:
             made.start()
@@ -243,6 +248,7 @@ class BrokerNode:
         if self._metrics is not None:
             self._metrics.close()
         self._compactor.stop()
+        self._room_watch.stop()
         self._storage.stop()
         self._executor.shutdown(wait=True)
         if self._quorum is not None and self._is_ready:
@@ -279,8 +285,7 @@ class BrokerNode:
         )
 
     def _log_config_of(self, partition: TopicPartition) -> LogConfig:
-        config = self.settings.topic(self._publisher.image, partition.topic)
-        return log_config(config, self.config.producer_id_expiration_ms)
+        return self._logs.config_of(partition.topic, self.settings.topic(self._publisher.image, partition.topic))
 
     def _claim_directories(self) -> str:
         """A new directory becomes this node's; the first one says which cluster this is."""

@@ -16,12 +16,12 @@ from threading import Event, Lock
 from typing import Final, TypeVar
 
 from tidelog.broker.logs import log
-from tidelog.broker.storage import FULL_DISK_ERRORS, Storage
+from tidelog.broker.storage import Storage
 from tidelog.log.cleanable import LogView, dirty_span, view_of
 from tidelog.log.compaction import CompactionPass
 from tidelog.log.directories import LogDirectories
 from tidelog.log.directory import LogDirectory
-from tidelog.log.errors import CorruptLog, LogFailed
+from tidelog.log.errors import CorruptLog, LogFailed, is_full_disk
 from tidelog.model.ids import Offset, TopicPartition
 from tidelog.replica.disk import Replica
 from tidelog.replica.partitions import LedPartitions
@@ -135,7 +135,7 @@ class Compactor:
         if isinstance(failure, CorruptLog):
             self.uncleanable[partition] = str(failure)
             log.error("a log cannot be compacted", partition=str(partition), reason=str(failure))
-        elif isinstance(failure, OSError) and failure.errno in FULL_DISK_ERRORS:
+        elif is_full_disk(failure):
             log.error("no room to compact a log; it is tried again", partition=str(partition), reason=str(failure))
         elif isinstance(failure, OSError):
             self._storage.take_offline(replica, LogFailed(f"cannot compact {partition}", failure))

@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from tidelog.log.room import RoomLimits
+from tidelog.model.names import is_internal
 from tidelog.model.settings import Range, Setting, SettingType, one_of, parse_value, table
 
 MEBIBYTE: Final = 1024 * 1024
+GIBIBYTE: Final = 1024 * MEBIBYTE
+EVERY_TOPIC: Final = "*"
 
 OWN_SETTINGS: Final = table(
     [
@@ -34,6 +38,34 @@ OWN_SETTINGS: Final = table(
             one_of("auto", "standard"),
             "The event loop: auto takes uvloop when it is installed.",
         ),
+        Setting(
+            "tidelog.disk.free.min.percent",
+            SettingType.DOUBLE,
+            "5",
+            Range(0, 100),
+            "A log directory whose file system has a smaller share free takes no more records from producers.",
+        ),
+        Setting(
+            "tidelog.disk.free.min.bytes",
+            SettingType.LONG,
+            str(GIBIBYTE),
+            Range(0),
+            "The same for a number of bytes; of a small file system a tenth stands for them. Both 0: until it is full.",
+        ),
+        Setting(
+            "tidelog.log.archive.dir",
+            SettingType.STRING,
+            None,
+            None,
+            "Where segments go that retention lets go. Not set: they are deleted.",
+        ),
+        Setting(
+            "tidelog.log.archive.topics",
+            SettingType.LIST,
+            EVERY_TOPIC,
+            None,
+            "The topics whose segments are archived; * is all but the internal ones.",
+        ),
     ]
 )
 
@@ -43,6 +75,9 @@ class OwnSettings:
     metrics_port: int | None
     metrics_host: str
     memory_in_flight_bytes: int
+    room_limits: RoomLimits
+    archive_dir: str | None
+    archive_topics: tuple[str, ...]
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> OwnSettings:
@@ -52,5 +87,16 @@ class OwnSettings:
         }
         port = values["tidelog.metrics.port"]
         memory = values["tidelog.memory.in.flight.bytes"]
+        percent, free_bytes = values["tidelog.disk.free.min.percent"], values["tidelog.disk.free.min.bytes"]
         assert (port is None or isinstance(port, int)) and isinstance(memory, int)
-        return cls(port, str(values["tidelog.metrics.host"]), memory)
+        assert isinstance(percent, float) and isinstance(free_bytes, int)
+        folder, topics = values["tidelog.log.archive.dir"], values["tidelog.log.archive.topics"]
+        assert (folder is None or isinstance(folder, str)) and isinstance(topics, tuple)
+        limits = RoomLimits(percent, free_bytes)
+        return cls(port, str(values["tidelog.metrics.host"]), memory, limits, folder or None, topics)
+
+    def archives(self, topic: str) -> bool:
+        """Whether expired segments of this topic are kept in the archive."""
+        if self.archive_dir is None or is_internal(topic):
+            return False
+        return EVERY_TOPIC in self.archive_topics or topic in self.archive_topics

@@ -3,6 +3,8 @@ settings."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tidelog.broker.logs import log
 from tidelog.log.config import LogConfig
 from tidelog.log.directories import LogDirectories
@@ -13,7 +15,7 @@ from tidelog.model.ids import Offset, TopicId, TopicPartition
 from tidelog.model.topic_settings import TopicConfig
 
 
-def log_config(config: TopicConfig, producer_expiration_ms: int) -> LogConfig:
+def log_config(config: TopicConfig, producer_expiration_ms: int, *, archives: bool = False) -> LogConfig:
     """What the log needs to know of its topic's settings."""
     return LogConfig(
         segment_bytes=config.roll_bytes,
@@ -28,6 +30,7 @@ def log_config(config: TopicConfig, producer_expiration_ms: int) -> LogConfig:
         producer_expiration_ms=producer_expiration_ms,
         compacted=config.is_compacted,
         deletes_old_segments=config.is_deleted,
+        archives=archives,
         delete_retention_ms=config.delete_retention_ms,
         min_cleanable_dirty_ratio=config.min_cleanable_dirty_ratio,
         min_compaction_lag_ms=config.min_compaction_lag_ms,
@@ -36,13 +39,20 @@ def log_config(config: TopicConfig, producer_expiration_ms: int) -> LogConfig:
 
 
 class PartitionLogs:
-    def __init__(self, directories: LogDirectories, producer_expiration_ms: int) -> None:
+    def __init__(
+        self, directories: LogDirectories, producer_expiration_ms: int, archives: Callable[[str], bool]
+    ) -> None:
         self._directories = directories
         self._producer_expiration_ms = producer_expiration_ms
+        self._archives = archives
+
+    def config_of(self, topic: str, config: TopicConfig) -> LogConfig:
+        """What the logs of a topic are to do."""
+        return log_config(config, self._producer_expiration_ms, archives=self._archives(topic))
 
     def get_or_create(self, partition: TopicPartition, topic_id: TopicId, config: TopicConfig) -> PartitionLog:
         """Raises LogFailed when no directory takes the partition."""
-        settings = log_config(config, self._producer_expiration_ms)
+        settings = self.config_of(partition.topic, config)
         found = self._directories.get(partition)
         if found is not None and found.topic_id not in (None, topic_id):
             # What a crash left of an older topic of the same name.
@@ -61,7 +71,7 @@ class PartitionLogs:
     def reconfigure(self, partition: TopicPartition, config: TopicConfig) -> None:
         found = self._directories.get(partition)
         if found is not None:
-            found.configure(log_config(config, self._producer_expiration_ms))
+            found.configure(self.config_of(partition.topic, config))
 
     def delete(self, partition: TopicPartition) -> None:
         if self._directories.get(partition) is None:

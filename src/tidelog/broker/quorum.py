@@ -127,7 +127,13 @@ class QuorumOfOne:
         batch = build_batch(
             [Record(position, now_ms, None, encode_record(record)) for position, record in enumerate(records)]
         )
-        self._write(batch, epoch)
+        try:
+            self._write(batch, epoch)
+        except LogFailed as failure:
+            # A full disk, most likely. Nothing of it was written; the next change may be again.
+            raise ProtocolError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"The metadata log cannot be written: {failure}"
+            ) from failure
         end = self._log.end_offset
         self._unsynced.append((records, end, epoch))
         self._sync_soon()

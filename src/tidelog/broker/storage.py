@@ -8,18 +8,19 @@ offline and is never tried again as if it had not happened.
 from __future__ import annotations
 
 import asyncio
-import errno
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from typing import Final
 
 from tidelog.broker.logs import log
+from tidelog.log.archive import Archive
 from tidelog.log.directories import LogDirectories
-from tidelog.log.errors import LogFailed, LogWriteFailed
+from tidelog.log.errors import LogFailed, LogWriteFailed, is_full_disk
+from tidelog.log.partition import PartitionLog
 from tidelog.replica.disk import Replica
+from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import LedPartitions
 
-FULL_DISK_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 REAP_SECONDS: Final = 1.0
 
 
@@ -33,6 +34,7 @@ class Storage:
         *,
         checkpoint_seconds: float,
         retention_check_seconds: float,
+        archive: Archive | None = None,
     ) -> None:
         self._directories = directories
         self._loop = loop
@@ -40,6 +42,8 @@ class Storage:
         self._now_ms = now_ms
         self._checkpoint_seconds = checkpoint_seconds
         self._retention_check_seconds = retention_check_seconds
+        self._archive = archive
+        self._is_archiving = False
         self._partitions: LedPartitions | None = None
         self._syncing: set[Replica] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -50,6 +54,7 @@ class Storage:
         self._every("checkpoint", self._checkpoint_seconds, self._checkpoint)
         self._every("retention", self._retention_check_seconds, self._delete_old_segments)
         self._every("reap", REAP_SECONDS, self._reap)
+        self._archive_what_waits()  # Since before the last stop.
 
     def stop(self) -> None:
         for timer in (*self._timers.values(), *self._sync_timers.values()):
@@ -96,14 +101,17 @@ class Storage:
     # Failures
 
     def write_failed(self, replica: Replica, failure: LogWriteFailed) -> None:
-        if failure.cause.errno in FULL_DISK_ERRORS:
+        if is_full_disk(failure):
             # Reads go on, and so do writes once there is room again.
             log.error("the disk is full", partition=str(replica), reason=str(failure))
         else:
             self.take_offline(replica, failure)
 
     def take_offline(self, replica: Replica, failure: LogFailed) -> None:
-        """The disk under this partition failed: its directory is used no more."""
+        """The disk under this partition failed: its directory is used no more. One that is merely full is used on."""
+        if is_full_disk(failure):
+            log.error("the disk is full", partition=str(replica), reason=str(failure))
+            return
         directory = self._directories.directory_of(replica.log.partition)
         if directory is None:
             return  # The topic was deleted meanwhile.
@@ -153,12 +161,32 @@ class Storage:
         now_ms = self._now_ms()
         for replica in tuple(self._replicas()):
             try:
-                deleted = replica.log.delete_old_segments(now_ms, replica.high_watermark)
+                # One archive of a partition is enough.
+                is_leader = isinstance(replica, PartitionLeader)
+                deleted = replica.log.delete_old_segments(now_ms, replica.high_watermark, archive=is_leader)
             except LogFailed as failure:
                 self.take_offline(replica, failure)
                 continue
             if deleted:
                 log.info("old segments deleted", partition=str(replica), start_offset=replica.log.start_offset)
+        self._archive_what_waits()
+
+    def _archive_what_waits(self) -> None:
+        waiting = [replica.log for replica in self._replicas() if replica.log.awaiting_archive]
+        if waiting and self._archive is not None and not self._is_archiving:
+            self._is_archiving = True
+            self._executor.submit(self._move_to_archive, self._archive, waiting)
+
+    def _move_to_archive(self, archive: Archive, logs: list[PartitionLog]) -> None:
+        for found in logs:
+            try:
+                moved = archive.take(found)
+            except OSError as error:
+                # The files wait where they are, and the next look at retention tries again.
+                log.error("expired segments cannot be archived", partition=str(found.partition), reason=str(error))
+            else:
+                log.info("archived", partition=str(found.partition), segments=moved)
+        self._is_archiving = False
 
     def _reap(self) -> None:
         self._directories.reap(self._now_ms())

@@ -14,6 +14,7 @@ import click
 
 from tidelog.cli.options import KeyValue
 from tidelog.cli.output import say
+from tidelog.model.durability import DURABILITIES, PAGE_CACHE, durability_properties
 
 if TYPE_CHECKING:
     from tidelog.broker.assembly import BrokerNode
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 DEFAULT_DATA: Final = "tidelog-data"
 DEFAULT_PORT: Final = 9092
 METRICS_PORT: Final = "tidelog.metrics.port"
+# On a developer's large disk the share that is free says little; the number of bytes still counts.
+FOR_DEVELOPERS: Final = {"tidelog.disk.free.min.percent": "0"}
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
@@ -42,6 +45,13 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 )
 @click.option("--restart/--no-restart", default=True, help="Start a broker of several again when it ends by itself.")
 @click.option(
+    "--durability",
+    type=click.Choice(list(DURABILITIES)),
+    default=PAGE_CACHE,
+    show_default=True,
+    help="fsync: nothing is acknowledged before it is on the disk.",
+)
+@click.option(
     "-c", "--config", "configs", type=KeyValue(), multiple=True, help="Any of Kafka's properties; may be repeated."
 )
 @click.option("--log-level", type=click.Choice(LOG_LEVELS), default="warning", show_default=True)
@@ -52,17 +62,19 @@ def up(
     metrics_port: int | None,
     brokers: int,
     restart: bool,
+    durability: str,
     configs: tuple[tuple[str, str], ...],
     log_level: str,
 ) -> int:
     """Start a broker, or a cluster of several, here and now. Ctrl-C stops it."""
+    settings = {**FOR_DEVELOPERS, **durability_properties(durability), **dict(configs)}
     if brokers > 1:
-        return _up_with_several(brokers, data, host, port, metrics_port, dict(configs), log_level, restart)
+        return _up_with_several(brokers, data, host, port, metrics_port, settings, log_level, restart)
     from tidelog.broker.process import run_broker
     from tidelog.cli.running import refuse_taken_port
 
     refuse_taken_port(host, port)
-    properties = broker_properties(data, host, port, metrics_port, dict(configs))
+    properties = broker_properties(data, host, port, metrics_port, settings)
     code = run_broker(properties, lambda node: _show_panel(node, host, data), log_level=log_level)
     if code == 0:
         say("Stopped.")

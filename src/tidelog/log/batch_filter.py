@@ -42,6 +42,10 @@ def placeholder(offset: int, leader_epoch: int) -> bytes:
     return seal_batch(header, b"")
 
 
+def is_placeholder(header: BatchHeader) -> bool:
+    return not header.records_count and not header.has_producer_id
+
+
 class BatchFilter:
     """The decisions of one pass over a log."""
 

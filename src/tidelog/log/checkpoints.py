@@ -24,6 +24,8 @@ LOG_START_FILE: Final = "log-start-offset-checkpoint"
 CLEANER_OFFSET_FILE: Final = "cleaner-offset-checkpoint"
 META_PROPERTIES_FILE: Final = "meta.properties"
 PARTITION_METADATA_FILE: Final = "partition.metadata"
+# In the folder of a partition that was restored from an archive. Apache Kafka knows nothing of it.
+READ_ONLY_FILE: Final = "tidelog.read-only"
 TEMPORARY_SUFFIX: Final = ".tmp"
 
 _CHECKPOINT_VERSION: Final = 0
@@ -156,3 +158,21 @@ def read_topic_id(files: Files, directory: str) -> TopicId | None:
         return decode_uuid(fields["topic_id"]) if fields["version"] == "0" else None
     except (FileNotFoundError, KeyError, ValueError):
         return None
+
+
+def write_read_only(files: Files, directory: str, start: Offset) -> None:
+    """Note in a partition's folder that nothing is to be added, and where its readers may start."""
+    replace_file(files, directory, READ_ONLY_FILE, f"version: 0\nlog_start_offset: {start}\n".encode())
+
+
+def read_only_start(files: Files, directory: str) -> Offset | None:
+    """Where a read-only partition starts; None when it is an ordinary one. Raises CorruptLog."""
+    path = f"{directory}/{READ_ONLY_FILE}"
+    try:
+        content = read_all(files, path).decode()
+        fields = dict(line.split(": ", 1) for line in content.splitlines())
+        return Offset(int(fields["log_start_offset"]))
+    except FileNotFoundError:
+        return None
+    except (KeyError, ValueError) as error:
+        raise CorruptLog(f"{path} is not understood: {error}") from None

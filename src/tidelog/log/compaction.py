@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from tidelog.env.files import Files
-from tidelog.log.batch_filter import BatchFilter, body_of, placeholder
+from tidelog.log.batch_filter import BatchFilter, body_of, is_placeholder, placeholder
 from tidelog.log.cleanable import DirtySpan, LogView, SealedSegment, dirty_span, view_of
 from tidelog.log.cleaned_segment import CleanedSegment
 from tidelog.log.errors import CorruptLog
 from tidelog.log.key_offsets import KeyOffsets
 from tidelog.log.offset_index import RELATIVE_OFFSET_MAX
 from tidelog.log.partition import PartitionLog
-from tidelog.log.repair import valid_batches
+from tidelog.log.repair import EVERYWHERE, valid_batches
 from tidelog.log.segment import Segment
 from tidelog.log.transaction_index import AbortedTransaction, TransactionIndex
 from tidelog.log.transaction_trail import TransactionTrail
@@ -28,7 +28,6 @@ from tidelog.model.ids import Offset
 from tidelog.wire.batch import BatchHeader, read_header
 
 KEYS_BYTES_MAX: Final = 128 * 1024 * 1024
-_EVERYWHERE: Final = Offset(2**63 - 1)
 
 # Told of every batch that was read, and how many bytes it has: waits where there must not be more, raises to stop.
 Pace = Callable[[int], None]
@@ -123,10 +122,12 @@ class CompactionPass:
         """Write what remains of a group; returns whether that differs from what is there."""
         changed = len(group) > 1
         leader_epoch = -1
+        last_offset = group[-1].next_offset - 1
         for segment in group:
             for header, batch in self._batches(segment):
                 leader_epoch = header.leader_epoch
-                if header.base_offset >= self.end:
+                is_last_mark = header.base_offset == last_offset and is_placeholder(header)
+                if header.base_offset >= self.end or is_last_mark:
                     cleaned.add(header, batch)
                     continue
                 try:
@@ -144,18 +145,17 @@ class CompactionPass:
             if segment.next_offset > self.end:
                 index = TransactionIndex(self._files, self._view.transaction_index_path(segment))
                 cleaned.add_aborted(one for one in index.all() if one.last_offset >= self.end)
-        if cleaned.last_offset < group[-1].base_offset:
-            # A recovery must see which segments this one replaces.
-            filler = placeholder(group[-1].base_offset, leader_epoch)
-            if len(group) > 1:
-                cleaned.add(read_header(filler), filler)
+        if cleaned.last_offset < last_offset:
+            # A recovery must see which segments this one replaces, and that nothing is missing behind it.
+            filler = placeholder(last_offset, leader_epoch)
+            cleaned.add(read_header(filler), filler)
         return changed
 
     def _batches(self, segment: SealedSegment) -> Iterator[tuple[BatchHeader, memoryview]]:
         file = self._files.open(self._view.log_path(segment))
         end = 0
         try:
-            for position, header, batch in valid_batches(file, segment.size, segment.base_offset, _EVERYWHERE):
+            for position, header, batch in valid_batches(file, segment.size, segment.base_offset, EVERYWHERE):
                 self._pace(len(batch))
                 yield header, batch
                 end = position + len(batch)

@@ -30,6 +30,8 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     # cleanup.policy: offsets of a compacted log have gaps, and only a "delete" policy lets retention take segments.
     compacted: bool = False
     deletes_old_segments: bool = True
+    # Segments that retention lets go wait for `log/archive.py` instead of being removed.
+    archives: bool = False
     delete_retention_ms: int = DAY_MS
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0

@@ -16,7 +16,7 @@ from tidelog.env.files import Files
 from tidelog.log.checkpoints import DirectoryOwner, write_owner
 from tidelog.log.config import LogConfig
 from tidelog.log.directory import ConfigOf, LogDirectory
-from tidelog.log.errors import CorruptLog, LogFailed
+from tidelog.log.errors import CorruptLog, LogFailed, is_full_disk
 from tidelog.log.open_files import OPEN_FILES_MAX
 from tidelog.log.partition import PartitionLog
 from tidelog.model.ids import NodeId, Offset, TopicId, TopicPartition
@@ -118,15 +118,19 @@ class LogDirectories:
         return {partition: log for directory in self.online() for partition, log in directory.logs.items()}
 
     def create(self, partition: TopicPartition, config: LogConfig, topic_id: TopicId | None = None) -> PartitionLog:
-        """Make a new partition where the fewest are. Raises LogFailed, and takes a directory offline that refuses."""
+        """Make a new partition where there is room and the fewest are. Raises LogFailed; a directory that refuses for
+        another reason than room goes offline."""
         assert self.directory_of(partition) is None, f"{partition} is here already"
-        directory = min(self.online(), key=lambda one: len(one.logs), default=None)
+        directory = next((one for one in self.online() if one.has_restored(partition)), None)
+        if directory is None:
+            directory = min(self.online(), key=lambda one: (one.is_short_of_room, len(one.logs)), default=None)
         if directory is None:
             raise LogFailed(f"cannot create {partition}", OSError("all log directories are offline"))
         try:
             return directory.create(partition, config, topic_id)
         except OSError as error:
-            self.take_offline(directory, error)
+            if not is_full_disk(error):
+                self.take_offline(directory, error)
             raise LogFailed(f"cannot create {partition} in {directory.path}", error) from error
 
     def delete(self, partition: TopicPartition) -> None:
@@ -211,4 +215,6 @@ class LogDirectories:
         try:
             yield
         except (OSError, LogFailed) as error:
-            self.take_offline(directory, error)
+            # Without room nothing is lost: what could not be written down now will be later.
+            if not is_full_disk(error):
+                self.take_offline(directory, error)

@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 
 from tidelog.env.clock import Clock
 from tidelog.env.files import File, Files
+from tidelog.log.archive import RESTORED_SUFFIX
 from tidelog.log.checkpoints import (
     CLEANER_OFFSET_FILE,
     HIGH_WATERMARK_FILE,
@@ -67,6 +68,7 @@ class LogDirectory:
         "compacted",
         "failure",
         "files",
+        "is_short_of_room",
         "logs",
         "open_files",
         "owner",
@@ -88,6 +90,8 @@ class LogDirectory:
         self.was_clean = False
         # Why the directory is offline, if it is.
         self.failure: Exception | None = None
+        # Whether its file system is nearly full, so that its partitions take no more records.
+        self.is_short_of_room = False
         self._lock: File | None = None
 
     @property
@@ -146,10 +150,22 @@ class LogDirectory:
             return {}
 
     def create(self, partition: TopicPartition, config: LogConfig, topic_id: TopicId | None) -> PartitionLog:
-        """Make the folder of a new partition. Raises OSError."""
-        log = create_log(partition, f"{self.path}/{partition}", self.open_files, self.clock, config, topic_id=topic_id)
+        """Make the folder of a new partition, or take the one that was restored for it. Raises OSError."""
+        folder = f"{self.path}/{partition}"
+        if self.has_restored(partition):
+            self.files.rename(folder + RESTORED_SUFFIX, folder)
+            log = open_log(partition, folder, self.open_files, self.clock, config, clean=True)
+            log.folder_was_made()
+            if topic_id is not None:
+                log.assign_topic_id(topic_id)
+        else:
+            log = create_log(partition, folder, self.open_files, self.clock, config, topic_id=topic_id)
         self.logs[partition] = log
         return log
+
+    def has_restored(self, partition: TopicPartition) -> bool:
+        """Whether a folder was put here that is to become this partition."""
+        return self.files.exists(f"{self.path}/{partition}{RESTORED_SUFFIX}")
 
     def delete(self, partition: TopicPartition) -> str:
         """Rename the folder of a partition, so that it is gone at once; returns the new path. Raises OSError.

@@ -13,6 +13,7 @@ from threading import Lock
 
 from tidelog.env.files import Files
 from tidelog.log.epochs import LeaderEpochs
+from tidelog.log.errors import is_full_disk
 from tidelog.log.producer_snapshots import ProducerSnapshots
 from tidelog.log.segment import Segment
 from tidelog.log.segments import Segments
@@ -109,12 +110,19 @@ class Durability:
         if self.folder_is_new:
             self._files.sync_directory(self._directory.rpartition("/")[0])
             self.folder_is_new = False
+        has_epochs = True
         if epochs.dirty:
-            epochs.write(self._files, self._directory)
+            try:
+                epochs.write(self._files, self._directory)
+            except OSError as error:
+                if not is_full_disk(error):
+                    raise
+                has_epochs = False  # The batches hold them, too: a start after a crash finds them there.
         with self._lock:
             if lowered == self._lowered:
                 self.recovery_point = max(self.recovery_point, end)
-                self._synced_base = max(self._synced_base, segments[-1].base_offset)
+                if has_epochs:
+                    self._synced_base = max(self._synced_base, segments[-1].base_offset)
 
 
 def _unless_deleted(segment: Segment, sync: Callable[[], None]) -> None:

@@ -5,8 +5,14 @@ Raised by `log/`, caught by the broker at one place for each of them.
 
 from __future__ import annotations
 
+import errno
+from typing import Final
+
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import Offset
+
+# No room, for everybody or for this user: what was there before is as good as ever.
+FULL_DISK_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class OffsetOutOfRange(ProtocolError):
@@ -36,6 +42,12 @@ class LogWriteFailed(LogFailed):
 
 class LogFlushFailed(LogFailed):
     """A sync failed. What the disk holds is unknown from here on, so it is never tried again as if nothing happened."""
+
+
+def is_full_disk(error: Exception) -> bool:
+    """Whether only room was missing, so that the same will work later. A failed sync is never harmless."""
+    cause = error.cause if isinstance(error, LogFailed) and not isinstance(error, LogFlushFailed) else error
+    return isinstance(cause, OSError) and cause.errno in FULL_DISK_ERRORS
 
 
 class CorruptLog(Exception):

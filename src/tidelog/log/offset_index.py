@@ -17,6 +17,8 @@ from tidelog.model.ids import Offset
 OFFSET_ENTRY: Final = Struct(">II")
 # An offset is stored relative to the segment's base, in a number that Apache Kafka reads as signed.
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
+# More offsets than a follower skips within a segment, or than a torn segment can have lost.
+SKIP_WITHIN_SEGMENTS_MAX: Final = 2**30
 
 _RELATIVE_OFFSET: Final = 0
 _POSITION: Final = 1

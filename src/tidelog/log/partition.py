@@ -8,7 +8,7 @@ file and never copies. Only `flush` may run in another thread. Opening an existi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from tidelog.env.clock import Clock
 from tidelog.log import retention, time_lookup
@@ -19,11 +19,13 @@ from tidelog.log.durability import Durability
 from tidelog.log.epochs import EpochEnd, LeaderEpochs
 from tidelog.log.errors import LogFailed, LogFlushFailed, LogWriteFailed, OffsetOutOfRange
 from tidelog.log.file_slice import FileSlice
+from tidelog.log.log_state import LogState
 from tidelog.log.markers import read_marker
+from tidelog.log.offset_index import SKIP_WITHIN_SEGMENTS_MAX
 from tidelog.log.open_files import OpenFiles
 from tidelog.log.producer_replay import load_producers
-from tidelog.log.producer_snapshots import ProducerSnapshots
 from tidelog.log.producers import Producers
+from tidelog.log.rolling import roll_is_due
 from tidelog.log.segment import Segment
 from tidelog.log.segments import Segments
 from tidelog.log.time_index import TimestampedOffset
@@ -40,21 +42,6 @@ from tidelog.wire.batch import (
 
 # No timestamp is smaller: with this as the limit every batch takes the slow path, where the decision is made properly.
 _ASK_EVERY_TIME: Final = -(2**63)
-
-
-class LogState(NamedTuple):
-    """What there is on disk, as found or made by whoever opens a log."""
-
-    segments: list[Segment]
-    start_offset: Offset
-    end_offset: Offset
-    recovery_point: Offset
-    epochs: LeaderEpochs
-    producers: Producers
-    snapshots: ProducerSnapshots
-    topic_id: TopicId | None
-    # Whether it was closed cleanly, so that closing it again without a change has nothing to do.
-    is_closed: bool
 
 
 class PartitionLog:
@@ -77,6 +64,7 @@ class PartitionLog:
         "directory",
         "end_offset",
         "epochs",
+        "is_read_only",
         "open_files",
         "partition",
         "producers",
@@ -118,6 +106,7 @@ class PartitionLog:
         self._roll_timestamp = _ASK_EVERY_TIME
         self._failure: LogFailed | None = None
         self._is_as_closed = state.is_closed
+        self.is_read_only = state.is_read_only
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.directory!r}, {self.start_offset}..{self.end_offset})"
@@ -192,7 +181,8 @@ class PartitionLog:
                 or timestamp > self._roll_timestamp
                 or last > segment.last_offset_max
             ):
-                self._next_offset = base
+                if last > segment.last_offset_max:
+                    self._skip_to(base)
                 segment = self._make_room(length, last, timestamp)
             batch = view[position : position + length]
             segment.stage(batch, length, last, timestamp)
@@ -239,6 +229,19 @@ class PartitionLog:
             self._failure = LogFailed(f"{self.partition} has a torn end that could not be cut", error)
         raise LogWriteFailed(f"cannot append to {self.partition}", error, first_lost) from error
 
+    def _skip_to(self, base: Offset) -> None:
+        """A new segment begins where the last one ends, unless the batch at `base` is too far from there.
+
+        So that a recovery need not guess whether something is missing before it, the rest is on the disk first.
+        """
+        if base - self._next_offset > SKIP_WITHIN_SEGMENTS_MAX:
+            self.write_staged()
+            try:
+                self.flush()
+            except LogFlushFailed:
+                self._raise_if_failed()
+            self._next_offset = base
+
     def _make_room(self, length: int, last: int, timestamp: int) -> Segment:
         """The segment that takes this batch: the active one, or a new one after it."""
         self._raise_if_failed()
@@ -251,7 +254,7 @@ class PartitionLog:
         segment = self._active
         try:
             segment.prepare_to_append()
-            if self._roll_is_due(segment, length, last, timestamp):
+            if roll_is_due(segment, length, last, timestamp, self.config.segment_ms, self.clock):
                 self.write_staged()
                 segment = self._roll(self._next_offset)
         except OSError as error:
@@ -262,18 +265,6 @@ class PartitionLog:
         first = segment.first_timestamp
         self._roll_timestamp = _ASK_EVERY_TIME if first is None or first < 0 else first + self.config.segment_ms
         return segment
-
-    def _roll_is_due(self, segment: Segment, length: int, last: int, timestamp: int) -> bool:
-        if last > segment.last_offset_max:
-            return True
-        if not segment.staged_size:
-            return False
-        if segment.staged_size + length > segment.full_at:
-            return True
-        first = segment.first_timestamp
-        if first is not None and first >= 0:
-            return timestamp - first > self.config.segment_ms
-        return self.clock.now_ms() - segment.created_ms > self.config.segment_ms
 
     def roll(self) -> None:
         """Seal the active segment and start a new one, unless it is empty. Raises LogFailed."""
@@ -319,18 +310,7 @@ class PartitionLog:
             if up_to >= self.end_offset:
                 return segment.read(offset, max_bytes, segment.size, self.end_offset, at_least_one_batch)
             return segment.read(offset, max_bytes, segment.position_of(up_to), up_to, at_least_one_batch)
-        return self._read_sealed(offset, max_bytes, up_to, at_least_one_batch)
-
-    def _read_sealed(self, offset: Offset, max_bytes: int, up_to: Offset, at_least_one_batch: bool) -> FileSlice | None:
-        for number in self._segments.numbers_from(offset):
-            segment = self._segments[number]
-            following = self.end_offset if segment is self._active else self._segments[number + 1].base_offset
-            end = segment.size if following <= up_to else segment.position_of(up_to)
-            found = segment.read(offset, max_bytes, end, min(following, up_to), at_least_one_batch)
-            if found is not None or following >= up_to or segment.position_of(offset) < end:
-                return found
-            # The rest of this segment was compacted away: go on with the next one.
-        return None
+        return self._segments.read(offset, max_bytes, up_to, self.end_offset, at_least_one_batch)
 
     @property
     def segments(self) -> list[Segment]:
@@ -340,6 +320,11 @@ class PartitionLog:
     @property
     def active_segment(self) -> Segment:
         return self._active
+
+    @property
+    def awaiting_archive(self) -> list[str]:
+        """Files of segments that expired and wait to be moved; whoever moves one takes it from the list."""
+        return self._segments.awaiting_archive
 
     @property
     def size_bytes(self) -> int:
@@ -451,6 +436,8 @@ class PartitionLog:
             self.snapshots.take(self.end_offset, self.producers)
             self._durability.has_new_names = True
             self.flush()
+            if self.epochs.dirty:
+                self.epochs.write(self.open_files.files, self.directory)
             self._active.sync()
             self.snapshots.sync(self.end_offset)
         except OSError as error:
@@ -540,8 +527,10 @@ class PartitionLog:
             raise OffsetOutOfRange(offset, self.start_offset, self.end_offset)
         self.start_offset = max(self.start_offset, offset)
 
-    def delete_old_segments(self, now_ms: int, high_watermark: Offset) -> int:
-        """Delete whole segments that retention or the start offset lets go, oldest first; returns how many."""
+    def delete_old_segments(self, now_ms: int, high_watermark: Offset, *, archive: bool = True) -> int:
+        """Delete, or archive, segments that retention or the start offset lets go, oldest first; returns how many."""
+        if self.is_read_only:
+            return 0
         self._raise_if_failed()
         count = retention.deletable_count(self._segments.copy(), self.config, now_ms, self.start_offset, high_watermark)
         if count == len(self._segments):
@@ -552,16 +541,17 @@ class PartitionLog:
         if not count:
             return 0
         try:
-            self._delete_first(count)
+            self._delete_first(count, archive=archive and self.config.archives)
         except OSError as error:
             raise LogFailed(f"cannot delete old segments of {self.partition}", error) from error
         return count
 
-    def _delete_first(self, count: int) -> None:
+    def _delete_first(self, count: int, *, archive: bool) -> None:
         self._is_as_closed = False
         delay_ms = self.config.file_delete_delay_ms
         for _ in range(count):
-            removed = self._segments.remove_first(delay_ms)
+            wanted = archive and self._segments[1].base_offset > self.start_offset
+            removed = self._segments.remove_first(delay_ms, self.start_offset if wanted else None)
             self._segments.remove_later(self.snapshots.rename_to_deleted(removed.base_offset), delay_ms)
             self.start_offset = max(self.start_offset, self._segments[0].base_offset)
         # Epochs go with segments, not with the start offset: a crash may lose that, and then they are needed again.

@@ -10,23 +10,30 @@ from typing import Final
 
 from tidelog.env.clock import Clock
 from tidelog.env.files import Files
-from tidelog.log.checkpoints import TEMPORARY_SUFFIX, read_topic_id
+from tidelog.log.checkpoints import TEMPORARY_SUFFIX, read_only_start, read_topic_id
 from tidelog.log.config import LogConfig
 from tidelog.log.epochs import LeaderEpochs
 from tidelog.log.errors import CorruptLog
+from tidelog.log.log_state import LogState
 from tidelog.log.open_files import OpenFiles
-from tidelog.log.partition import LogState, PartitionLog
+from tidelog.log.partition import PartitionLog
 from tidelog.log.producer_replay import load_producers
 from tidelog.log.producer_snapshots import ProducerSnapshots
 from tidelog.log.producers import Producers
-from tidelog.log.repair import repair
-from tidelog.log.segment import DELETED_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX, Segment
+from tidelog.log.repair import EVERYWHERE, Gaps, repair
+from tidelog.log.segment import (
+    ARCHIVE_SUFFIX,
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+    Segment,
+)
 from tidelog.log.swap import CLEANED_SUFFIX, complete_swaps
 from tidelog.model.ids import Offset, TopicId, TopicPartition
 
 _LEFTOVER_SUFFIXES: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)
 _OFFSET_DIGITS: Final = 20
-_EVERYWHERE: Final = Offset(2**63 - 1)
 
 
 def create_log(
@@ -79,7 +86,10 @@ def open_log(
     `clean`: everything was written down before the last stop. The offsets are what the checkpoints say.
     """
     files = open_files.files
-    bases, snapshot_offsets = _tidy_up(files, directory)
+    bases, snapshot_offsets, awaiting_archive = _tidy_up(files, directory)
+    read_only_from = read_only_start(files, directory)
+    if read_only_from is not None:
+        start_offset = max(start_offset, read_only_from)
     segments = [Segment(open_files, directory, base, config) for base in bases]
     snapshots = ProducerSnapshots(files, directory, snapshot_offsets)
     try:
@@ -90,9 +100,9 @@ def open_log(
     if not segments:
         segments = [Segment.create(open_files, directory, start_offset, config, clock.now_ms())]
     elif not clean:
-        gaps_below = _EVERYWHERE if config.compacted else compacted_up_to
+        gaps = Gaps(EVERYWHERE if config.compacted else compacted_up_to, compacted_up_to)
         recovery_point, producers = repair(
-            segments, recovery_point, gaps_below, config.index_interval_bytes, epochs, snapshots
+            segments, recovery_point, gaps, config.index_interval_bytes, epochs, snapshots
         )
     active = segments[-1]
     active.check_indexes()
@@ -116,12 +126,26 @@ def open_log(
     flushed = end if clean else min(max(recovery_point, start), end)
     topic_id = read_topic_id(files, directory)
     is_closed = clean and not epochs.dirty and end in snapshots.offsets
-    state = LogState(segments, start, end, flushed, epochs, producers, snapshots, topic_id, is_closed)
-    return PartitionLog(partition, directory, open_files, clock, config, state)
+    state = LogState(
+        segments,
+        start,
+        end,
+        flushed,
+        epochs,
+        producers,
+        snapshots,
+        topic_id,
+        is_closed,
+        is_read_only=read_only_from is not None,
+    )
+    log = PartitionLog(partition, directory, open_files, clock, config, state)
+    log.awaiting_archive.extend(awaiting_archive)
+    return log
 
 
-def _tidy_up(files: Files, directory: str) -> tuple[list[Offset], list[Offset]]:
-    """Remove what is no part of the log; returns the base offsets of segments and the offsets of producer snapshots."""
+def _tidy_up(files: Files, directory: str) -> tuple[list[Offset], list[Offset], list[str]]:
+    """Remove what is no part of the log; returns the base offsets of segments, the offsets of producer snapshots, and
+    the files that wait to be archived."""
     complete_swaps(files, directory)
     names = [entry.name for entry in files.list(directory) if not entry.is_directory]
     bases = sorted(_offset_in(name) for name in names if _is_numbered(name, LOG_SUFFIX))
@@ -130,7 +154,9 @@ def _tidy_up(files: Files, directory: str) -> tuple[list[Offset], list[Offset]]:
         orphan = any(_is_numbered(name, suffix) for suffix in SEGMENT_SUFFIXES) and _offset_in(name) not in known
         if orphan or name.endswith(_LEFTOVER_SUFFIXES):
             files.remove(f"{directory}/{name}")
-    return bases, [_offset_in(name) for name in names if _is_numbered(name, SNAPSHOT_SUFFIX)]
+    snapshot_offsets = [_offset_in(name) for name in names if _is_numbered(name, SNAPSHOT_SUFFIX)]
+    awaiting = sorted(f"{directory}/{name}" for name in names if _is_numbered(name, LOG_SUFFIX + ARCHIVE_SUFFIX))
+    return bases, snapshot_offsets, awaiting
 
 
 def _is_numbered(name: str, suffix: str) -> bool:

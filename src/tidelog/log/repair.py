@@ -16,6 +16,7 @@ from zlib import crc32
 from tidelog.env.files import File
 from tidelog.log.epochs import LeaderEpochs
 from tidelog.log.errors import CorruptLog
+from tidelog.log.offset_index import SKIP_WITHIN_SEGMENTS_MAX
 from tidelog.log.producer_replay import load_producers, replay_batch
 from tidelog.log.producer_snapshots import ProducerSnapshots
 from tidelog.log.producers import Producers
@@ -42,6 +43,21 @@ SCAN_BYTES: Final = 4 * 1024 * 1024
 _LEGACY_CHECKSUM: Final = Struct(">I")
 
 
+# Offsets of any batch may skip.
+EVERYWHERE: Final = Offset(2**63 - 1)
+
+
+class Gaps(NamedTuple):
+    """Below which offsets some may be missing, as they are in a compacted log and in the log of its follower.
+
+    Elsewhere a gap within a segment is a batch whose offset is damaged, and one between segments an end that the crash
+    tore off: our compaction leaves a mark at the end of a segment, and a follower begins one where the last one ends.
+    """
+
+    within_segments_below: Offset
+    between_segments_below: Offset
+
+
 class Repaired(NamedTuple):
     """What is known after a repair. What was made again is not durable, so the recovery point is before all of it."""
 
@@ -52,7 +68,7 @@ class Repaired(NamedTuple):
 def repair(
     segments: list[Segment],
     recovery_point: Offset,
-    gaps_below: Offset,
+    gaps: Gaps,
     interval: int,
     epochs: LeaderEpochs,
     snapshots: ProducerSnapshots,
@@ -66,12 +82,12 @@ def repair(
     for number in range(first, len(segments)):
         segment = segments[number]
         if number > first:
-            if not _may_follow(segment.base_offset, expected, gaps_below):
+            if not _may_begin(segment.base_offset, expected, gaps.between_segments_below):
                 _remove_from(segments, number)
                 break
             with contextlib.suppress(OSError):  # It saves time later, no more.
                 snapshots.take(segment.base_offset, producers)
-        whole, expected = _repair_segment(segment, gaps_below, interval, epochs, producers)
+        whole, expected = _repair_segment(segment, gaps.within_segments_below, interval, epochs, producers)
         if not whole:
             _remove_from(segments, number + 1)
             break
@@ -80,8 +96,13 @@ def repair(
 
 
 def _may_follow(offset: int, expected: int, gaps_below: int) -> bool:
-    """Only compaction leaves gaps between offsets; anywhere else a gap is a hole that the crash tore."""
+    """Whether this offset may come next."""
     return offset == expected or expected < offset <= gaps_below
+
+
+def _may_begin(base: int, expected: int, gaps_below: int) -> bool:
+    """Whether a segment may begin here. A skip that is too large for a segment was synced before it was made."""
+    return _may_follow(base, expected, gaps_below) or base - expected > SKIP_WITHIN_SEGMENTS_MAX
 
 
 def _remove_from(segments: list[Segment], number: int) -> None:

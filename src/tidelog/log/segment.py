@@ -27,6 +27,8 @@ TIME_INDEX_SUFFIX: Final = ".timeindex"
 TRANSACTION_INDEX_SUFFIX: Final = ".txnindex"
 SNAPSHOT_SUFFIX: Final = ".snapshot"
 DELETED_SUFFIX: Final = ".deleted"
+# Behind `.log`: no part of the log any more, and on its way to the archive.
+ARCHIVE_SUFFIX: Final = ".archive"
 SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 # Where readers left off is remembered for this many of them in each segment.
@@ -412,6 +414,13 @@ class Segment:
         self.close()
         for path in self.rename_to_deleted():
             self.files.remove(path)
+
+    def rename_for_archive(self, first_offset: int) -> str:
+        """Set the batches aside under the first offset that is still wanted; returns their new name. The rest can be
+        made of them again."""
+        path = f"{self.directory}/{file_name(first_offset, LOG_SUFFIX)}{ARCHIVE_SUFFIX}"
+        self.files.rename(self.path(LOG_SUFFIX), path)
+        return path
 
     def rename_to_deleted(self) -> list[str]:
         """Give the files the suffix that says they are no part of the log; returns their new names."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from tidelog.env.clock import Clock
 from tidelog.log.config import LogConfig
+from tidelog.log.file_slice import FileSlice
 from tidelog.log.open_files import OpenFiles
 from tidelog.log.segment import Segment
 from tidelog.log.swap import announce, give_final_names, take_back
@@ -21,7 +22,17 @@ from tidelog.model.ids import Offset
 class Segments:
     """At least one segment, oldest first; the last one is the active one."""
 
-    __slots__ = ("_bases", "_clock", "_directory", "_doomed", "_open_files", "_segments", "_swapping", "active")
+    __slots__ = (
+        "_bases",
+        "_clock",
+        "_directory",
+        "_doomed",
+        "_open_files",
+        "_segments",
+        "_swapping",
+        "active",
+        "awaiting_archive",
+    )
 
     def __init__(self, segments: list[Segment], directory: str, open_files: OpenFiles, clock: Clock) -> None:
         self._segments = segments
@@ -31,6 +42,8 @@ class Segments:
         self._open_files = open_files
         self._clock = clock
         self._doomed: list[tuple[int, str]] = []
+        # Files that were set aside for the archive.
+        self.awaiting_archive: list[str] = []
         # Segments that are about to be replaced by one that was compacted from them.
         self._swapping: tuple[Segment, ...] = ()
 
@@ -63,6 +76,20 @@ class Segments:
         """The base offset of the first segment that starts after `offset`."""
         number = bisect_right(self._bases, offset)
         return self._bases[number] if number < len(self._bases) else None
+
+    def read(
+        self, offset: Offset, max_bytes: int, up_to: Offset, end_offset: Offset, at_least_one_batch: bool
+    ) -> FileSlice | None:
+        """What `PartitionLog.read` returns, from whichever segment holds it."""
+        for number in self.numbers_from(offset):
+            segment = self._segments[number]
+            following = end_offset if segment is self.active else self._bases[number + 1]
+            end = segment.size if following <= up_to else segment.position_of(up_to)
+            found = segment.read(offset, max_bytes, end, min(following, up_to), at_least_one_batch)
+            if found is not None or following >= up_to or segment.position_of(offset) < end:
+                return found
+            # The rest of this segment was compacted away: go on with the next one.
+        return None
 
     def add(self, base: Offset, config: LogConfig) -> Segment:
         """A new, empty, active segment at the end. Raises OSError and changes nothing then."""
@@ -98,9 +125,11 @@ class Segments:
         self.active = kept
         return kept
 
-    def remove_first(self, delay_ms: int) -> Segment:
-        """Remove the oldest segment."""
+    def remove_first(self, delay_ms: int, archive_from: Offset | None) -> Segment:
+        """Remove the oldest segment; what it holds from `archive_from` on is set aside for the archive."""
         segment = self._segments[0]
+        if archive_from is not None:
+            self.awaiting_archive.append(segment.rename_for_archive(archive_from))
         self._doom(segment, delay_ms)
         del self._segments[0], self._bases[0]
         return segment

@@ -20,6 +20,7 @@ from tidelog.model.topic_settings import TopicConfig
 from tidelog.replica.disk import Disk
 from tidelog.replica.divergence import divergence
 from tidelog.replica.in_sync import InSync
+from tidelog.replica.refusal import OFFLINE, READ_ONLY, Refusal
 from tidelog.replica.rewriting import BatchRewriter
 from tidelog.replica.waiting import AcksWaiter, WaitingAcks, Watcher
 from tidelog.wire.batch import (
@@ -53,7 +54,9 @@ class PartitionLeader:
     __slots__ = (
         "_counted_end",
         "_disk",
+        "_no_room",
         "_on_staged",
+        "_refusal",
         "_refuses_old",
         "_rewriter",
         "_staged",
@@ -99,6 +102,8 @@ class PartitionLeader:
         self._on_staged = on_staged
         self._disk = disk
         self.failed = False
+        self._no_room: Refusal | None = None
+        self._refusal: Refusal | None = READ_ONLY if log.is_read_only else None
         self._unsynced_growth_bytes = 0
         self._staged_bytes = 0
         # Where the log will end once the turn has written; acks=all waits for the high watermark to get there.
@@ -154,12 +159,23 @@ class PartitionLeader:
         self.syncs_first = config.flush_messages < NEVER_MS
         self._refuses_old = config.message_timestamp_before_max_ms < NEVER_MS
 
+    @property
+    def no_room(self) -> Refusal | None:
+        """Set while the disk is nearly full: producers are refused, coordinators are not."""
+        return self._no_room
+
+    @no_room.setter
+    def no_room(self, refusal: Refusal | None) -> None:
+        self._no_room = refusal
+        if not self.failed and not self.log.is_read_only:
+            self._refusal = refusal
+
     # Appending
 
     def stage(self, records: memoryview | None, answer: StagedAnswer, now_ms: int) -> None:
         """Check one batch, give it its offset and keep it for the turn's write. Raises ProtocolError for a bad one."""
-        if self.failed:
-            raise ProtocolError(ErrorCode.KAFKA_STORAGE_ERROR, "the log directory of this partition is offline")
+        if self._refusal is not None:
+            raise ProtocolError(*self._refusal)
         if records is None:
             raise ProtocolError(ErrorCode.INVALID_RECORD, "there is no record batch")
         config = self.config
@@ -201,7 +217,7 @@ class PartitionLeader:
         The waiter is told when it is replicated. Raises ProtocolError when the log cannot be written.
         """
         if self.failed:
-            raise ProtocolError(ErrorCode.KAFKA_STORAGE_ERROR, "the log directory of this partition is offline")
+            raise ProtocolError(*OFFLINE)
         view = memoryview(bytearray(batch))
         header = read_header(view)
         try:
@@ -277,6 +293,7 @@ class PartitionLeader:
     def fail(self) -> None:
         """The disk under this partition is gone: nothing is served from it any more, and nobody waits for it."""
         self.failed = True
+        self._refusal = OFFLINE
         self.waiting_acks.fail_beyond(NOTHING_WRITTEN)
         self._wake_all()
 

@@ -18,15 +18,19 @@ from types import TracebackType
 from typing import Final
 
 from tidelog.broker.assembly import BrokerNode
+from tidelog.model.durability import PAGE_CACHE, durability_properties
 
 START_SECONDS_MAX: Final = 60.0
 STOP_SECONDS_MAX: Final = 60.0
+# A developer's disk may be nearly full and is still good for a test: only what the broker itself needs is kept free.
+FREE_BYTES_MIN: Final = 64 * 1024 * 1024
 
 
 class Broker:
     """One broker on a free port of 127.0.0.1, with temporary data unless told otherwise.
 
-    `config` takes Kafka's own property names: `Broker(config={"num.partitions": 3})`.
+    `config` takes Kafka's own property names: `Broker(config={"num.partitions": 3})`. With `durability="fsync"` nothing
+    is acknowledged before it is on the disk.
     """
 
     def __init__(
@@ -36,6 +40,7 @@ class Broker:
         host: str = "127.0.0.1",
         port: int = 0,
         metrics_port: int | None = None,
+        durability: str = PAGE_CACHE,
         config: Mapping[str, object] | None = None,
     ) -> None:
         self._data = None if data is None else Path(data)
@@ -43,7 +48,8 @@ class Broker:
         self._host = host
         self._port = port
         self._metrics_port = metrics_port
-        self._config = {name: _as_property(value) for name, value in (config or {}).items()}
+        given = {name: _as_property(value) for name, value in (config or {}).items()}
+        self._config = {**durability_properties(durability), **given}
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._node: BrokerNode | None = None
@@ -113,6 +119,8 @@ class Broker:
         properties = {
             "log.dirs": str(self.data),
             "listeners": f"PLAINTEXT://{self._host}:{self._port}",
+            "tidelog.disk.free.min.percent": "0",
+            "tidelog.disk.free.min.bytes": str(FREE_BYTES_MIN),
             **self._config,
         }
         if self._metrics_port is not None:

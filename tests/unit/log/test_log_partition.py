@@ -608,6 +608,26 @@ def test_an_offset_too_far_for_an_index_entry_starts_a_new_segment(log: Partitio
 
     assert [segment.base_offset for segment in log.segments] == [0, 2**31, 2**33]
     assert values_of(log) == {0: b"far", 2**31 - 1: b"far", 2**31: b"far", 2**33: b"far"}
+    log.release_files()
+    again = reopened(log, clean=False, config=LogConfig(compacted=True))
+    assert len(values_of(again)) == 4, "no skip is taken for a hole"
+
+
+def test_a_follower_of_a_compacted_log_leaves_no_gap_between_segments(tmp_path: Path) -> None:
+    config = LogConfig(segment_bytes=400, compacted=True)
+    follower = new_log(RealFiles(), SimulatedClock(NOON_MS), str(tmp_path / "tides-0"), config)
+    written = {}
+    for base in range(0, 3000, 100):
+        batch = batch_of([b"%d" % base + b"." * 80])
+        batch[:8] = base.to_bytes(8, "big")
+        batch[12:16] = bytes(4)
+        follower.append_replicated(batch)
+        written[base] = b"%d" % base + b"." * 80
+
+    assert [segment.base_offset for segment in follower.segments[1:3]] == [101, 301]
+    follower.release_files()
+    again = reopened(follower, clean=False)
+    assert values_of(again) == written
 
 
 def test_a_log_belongs_to_one_topic_id(log: PartitionLog) -> None:
