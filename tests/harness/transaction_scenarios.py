@@ -15,6 +15,8 @@ from tidelog.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRe
 
 TRANSACTIONS = 6
 BAD_MS = 2_000
+# Later than anything that was sent while it was bad.
+LATE_MS_MAX = 1_000
 # After that everything that hangs has timed out, and everything that can be done is done.
 CALM_MS = 20_000
 IDS = 2
@@ -77,15 +79,19 @@ class _Life:
         world.at(0, self._read)
         world.run(START_MS + BAD_MS)
         world.faults = CALM
-        # What was prepared stays until somebody comes back and ends it.
-        for number, kind in enumerate(self.kinds):
-            if kind is Kind.TWO_PHASE:
-                for program in self.programs:
-                    if program.transactional_id == name_of(number):
-                        program.kill()
-                self._start(number, 0)
+        self._recover()
         world.run(START_MS + BAD_MS + CALM_MS)
         return self._judge()
+
+    def _recover(self) -> None:
+        """What was prepared stays until somebody comes back and ends it, here when nothing old can arrive any more."""
+        two_phase = [number for number, kind in enumerate(self.kinds) if kind is Kind.TWO_PHASE]
+        for program in self.programs:
+            if isinstance(program, TwoPhaseProgram):
+                program.kill()
+        self.world.run(START_MS + BAD_MS + LATE_MS_MAX)
+        for number in two_phase:
+            self._start(number, 0)
 
     def _start(self, number: int, transactions: int) -> None:
         world, history, kind = self.world, self.history, self.kinds[number]

@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "produce": ("produce", "produce", "Write lines to a topic."),
     "consume": ("consume", "consume", "Read records of a topic."),
     "groups": ("groups", "groups", "Describe and delete consumer groups, reset their offsets."),
+    "transactions": ("transactions", "transactions", "List, describe and abort transactions."),
     "offsets": ("offsets", "offsets", "Where the partitions of a topic begin and end."),
     "configs": ("configs", "configs", "Describe and alter settings of topics and brokers."),
     "delete-records": ("delete_records", "delete_records", "Delete records before an offset."),

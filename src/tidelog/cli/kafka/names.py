@@ -23,4 +23,5 @@ KAFKA_COMMANDS: Final = {
     "kafka-server-stop": "server_stop",
     "kafka-storage": "storage",
     "kafka-topics": "topics",
+    "kafka-transactions": "transactions",
 }
