@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncIterator, Generator, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
-from typing import Any, Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from tidelog.client.aio.network import Network
 from tidelog.client.aio.produce_engine import ProduceEngine
@@ -25,10 +25,14 @@ from tidelog.client.core.options import ProducerOptions, read_options
 from tidelog.client.core.pending import Delivery, EncodedRecords, OnDelivery
 from tidelog.client.core.record import RecordMetadata
 from tidelog.client.core.settings_types import ProducerSettings
+from tidelog.client.core.table_columns import AUTO_HEADERS, AUTO_KEY, AUTO_TIMESTAMP, AUTO_VALUE, TableColumns
 from tidelog.client.core.transaction import GroupMetadata, OffsetsToCommit, PreparedTransaction
 from tidelog.client.errors import ClientClosed, ClientError, Rejected
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicName, TopicPartition
+
+if TYPE_CHECKING:
+    from tidelog.client.arrow_send import AsyncTableDelivery
 
 MILLISECONDS: Final = 1000.0
 
@@ -129,6 +133,29 @@ class AsyncProducer:
             batch.callbacks.append((0, records.base_timestamp_ms, on_delivery))
         run.engine.wake()
         return AsyncDelivery(batch, 0, records.base_timestamp_ms)
+
+    async def send_table(
+        self,
+        topic: str,
+        data: Any,
+        *,
+        key: str | None = AUTO_KEY,
+        value: str | None = AUTO_VALUE,
+        headers: str | None = AUTO_HEADERS,
+        timestamp: str | None = AUTO_TIMESTAMP,
+        partition: int | str | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> AsyncTableDelivery:
+        """Hand over the rows of a table: whatever speaks Arrow, such as pyarrow, pandas, Polars, or many of them.
+
+        Columns named "key", "value", "headers" and "timestamp" are taken if they are there; name others, or None.
+        `partition` is a number, or the name of a column; without it keys decide, as in Java's client. Needs
+        `tidelog[arrow]`. `on_delivery(metadata, error)` is called once for each batch, with its first record.
+        """
+        from tidelog.client.arrow_send import send_table_async
+
+        columns = TableColumns(key, value, headers, timestamp, partition)
+        return await send_table_async(self, topic, data, columns, self._options.max_request_size, on_delivery)
 
     async def partitions_for(self, topic: str) -> tuple[TopicPartition, ...]:
         """The partitions of a topic."""

@@ -18,7 +18,7 @@ import time
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from tidelog.client.aio.network import Network
 from tidelog.client.aio.produce_engine import ProduceEngine
@@ -30,9 +30,13 @@ from tidelog.client.core.options import ProducerOptions, read_options
 from tidelog.client.core.pending import Batch, Delivery, EncodedRecords, OnDelivery, lost_records
 from tidelog.client.core.record import RecordMetadata
 from tidelog.client.core.settings_types import ProducerSettings
+from tidelog.client.core.table_columns import AUTO_HEADERS, AUTO_KEY, AUTO_TIMESTAMP, AUTO_VALUE, TableColumns
 from tidelog.client.core.transaction import GroupMetadata, OffsetsToCommit, PreparedTransaction
 from tidelog.client.errors import ClientClosed
 from tidelog.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from tidelog.client.arrow_send import TableDelivery
 
 MILLISECONDS: Final = 1000.0
 # How long an interpreter that ends waits for records that nobody flushed.
@@ -135,6 +139,29 @@ class Producer:
                 batch.callbacks.append((0, records.base_timestamp_ms, on_delivery))
         self._thread.call(self._engine.wake)
         return PendingDelivery(batch, 0, records.base_timestamp_ms)
+
+    def send_table(
+        self,
+        topic: str,
+        data: Any,
+        *,
+        key: str | None = AUTO_KEY,
+        value: str | None = AUTO_VALUE,
+        headers: str | None = AUTO_HEADERS,
+        timestamp: str | None = AUTO_TIMESTAMP,
+        partition: int | str | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> TableDelivery:
+        """Hand over the rows of a table: whatever speaks Arrow, such as pyarrow, pandas, Polars, or many of them.
+
+        Columns named "key", "value", "headers" and "timestamp" are taken if they are there; name others, or None.
+        `partition` is a number, or the name of a column; without it keys decide, as in Java's client. Needs
+        `tidelog[arrow]`. `on_delivery(metadata, error)` is called once for each batch, with its first record.
+        """
+        from tidelog.client.arrow_send import send_table
+
+        columns = TableColumns(key, value, headers, timestamp, partition)
+        return send_table(self, topic, data, columns, self._options.max_request_size, on_delivery)
 
     def partitions_for(self, topic: str) -> tuple[TopicPartition, ...]:
         """The partitions of a topic."""
