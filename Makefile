@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint format unit clients clients-apache bench docs lock kafka debian clean
+.PHONY: help setup run test lint format unit clients clients-apache spark bench docs lock kafka connector debian clean
 
 help:  ## this list
 	@awk 'BEGIN { FS = ":.*## "; print "\n  \033[1mTidelog\033[0m: a Kafka-compatible streaming platform in Python\n" } \
@@ -24,10 +24,10 @@ help:  ## this list
 run: $(STAMPS)/runtime  ## start the platform on 127.0.0.1:9092 and show it working (Ctrl-C stops it)
 	@$(BIN)/tidelog demo
 
-test: setup kafka debian lint  ## set up everything, then linters, types, import contracts and all tests
+test: setup kafka connector debian lint  ## set up everything, then linters, types, import contracts and all tests
 	$(PYTEST) $(PYTEST_ARGS)
 
-lint: setup  ## ruff, mypy --strict, import contracts
+lint: setup $(STAMPS)/spark  ## ruff, mypy --strict, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -37,7 +37,7 @@ format: setup  ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-unit: setup  ## the quick tests only: no other process, no network beyond this one
+unit: setup $(STAMPS)/spark  ## the quick tests only: no other process, no network beyond this one
 	$(PYTEST) tests/unit tests/property $(PYTEST_ARGS)
 
 clients: setup kafka debian  ## the tests with real clients against our broker
@@ -45,6 +45,9 @@ clients: setup kafka debian  ## the tests with real clients against our broker
 
 clients-apache: setup kafka debian  ## the same tests against a real Apache Kafka: are the tests themselves right?
 	TIDELOG_TEST_SERVER=apache $(PYTEST) tests/clients $(PYTEST_ARGS)
+
+spark: setup $(STAMPS)/spark kafka connector debian  ## the tests with Spark: our source and sink, and Spark's own Kafka connector
+	$(PYTEST) tests/spark $(PYTEST_ARGS)
 
 bench: setup kafka $(STAMPS)/bench  ## ours beside Apache Kafka in one run; writes docs/benchmarks.md (BENCH_ARGS=--quick: 4 minutes)
 	$(BIN)/python -m bench $(BENCH_ARGS)
@@ -57,13 +60,16 @@ setup: $(STAMPS)/dev  ## the virtual environment with everything that developmen
 kafka:
 	@scripts/apache_kafka.sh
 
+connector: $(STAMPS)/spark
+	@scripts/spark_connector.sh
+
 debian:
 	@scripts/debian_packages.sh kcat java
 
 lock: setup  ## pin the newest versions of all dependencies again
 	$(BIN)/python -m venv $(VENV)/lock
 	$(VENV)/lock/bin/pip --disable-pip-version-check --quiet install pip-tools
-	for name in build runtime dev bench; do \
+	for name in build runtime dev bench spark spark-connector; do \
 	    $(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
 	        --no-emit-trusted-host --strip-extras --allow-unsafe --output-file=requirements/$$name.txt requirements/$$name.in; \
 	done
@@ -93,4 +99,9 @@ $(STAMPS)/dev: requirements/dev.txt $(STAMPS)/runtime
 $(STAMPS)/bench: requirements/bench.txt $(STAMPS)/dev
 	@echo "Installing what the benchmark needs into $(VENV)"
 	@$(PIP) install --require-hashes --requirement requirements/bench.txt
+	@touch $@
+
+$(STAMPS)/spark: requirements/spark.txt $(STAMPS)/dev
+	@echo "Installing Spark into $(VENV)"
+	@$(PIP) install --require-hashes --requirement requirements/spark.txt
 	@touch $@

@@ -1,0 +1,42 @@
+"""The data source that Spark knows as "tidelog": parses the options and gives out readers and writers.
+
+Spark pickles it and runs it in processes of its own, so it holds nothing but its options.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from tidelog.spark.batch_reader import BatchReader, FilteringBatchReader
+from tidelog.spark.options import parse_read_options
+from tidelog.spark.schema import chosen_schema, full_schema
+from tidelog.spark.stream_reader import StreamReader
+
+
+class FoundSource(DataSource):
+    """The source as Spark finds it by itself, where nobody has allowed filters to be pushed down."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tidelog"
+
+    def schema(self) -> StructType:
+        """All columns, or those that option `columns` names: what is not asked for is not even decoded."""
+        columns = self.options.get("columns")
+        if columns is not None:
+            return chosen_schema(columns)
+        return full_schema(self.options.get("includeHeaders", "false").lower() == "true")
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return BatchReader(parse_read_options(self.options, streaming=False), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return StreamReader(parse_read_options(self.options, streaming=True), schema)
+
+
+class TidelogSource(FoundSource):
+    """The source as `register` makes it known."""
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return FilteringBatchReader(parse_read_options(self.options, streaming=False), schema)
