@@ -10,12 +10,13 @@ PYTEST_ARGS ?=
 # No test may hang: this many seconds for the slowest one on a busy machine.
 TEST_SECONDS_MAX ?= 300
 BENCH_ARGS ?=
+SOAK_ARGS ?=
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint format unit clients clients-apache spark bench docs lock kafka connector debian clean
+.PHONY: help setup run test lint format unit clients clients-apache spark bench soak docs lock kafka connector debian clean
 
 help:  ## this list
 	@awk 'BEGIN { FS = ":.*## "; print "\n  \033[1mTidelog\033[0m: a Kafka-compatible streaming platform in Python\n" } \
@@ -51,6 +52,9 @@ spark: setup $(STAMPS)/spark kafka connector debian  ## the tests with Spark: ou
 
 bench: setup kafka $(STAMPS)/bench  ## ours beside Apache Kafka in one run; writes docs/benchmarks.md (BENCH_ARGS=--quick: 4 minutes)
 	$(BIN)/python -m bench $(BENCH_ARGS)
+
+soak: setup kafka debian  ## an hour of faults on three brokers, clients in other processes, and a judgement (SOAK_ARGS=--minutes 5)
+	$(BIN)/python -m soak run $(SOAK_ARGS)
 
 docs: setup  ## write docs/requirements.md from the tests' markers
 	$(BIN)/python scripts/requirements_doc.py

@@ -23,17 +23,22 @@ class Better(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One figure of a scenario. The target bounds ours divided by theirs."""
+    """One figure of a scenario. The target bounds ours divided by theirs, the limit ours alone."""
 
     name: str
     label: str
     unit: str
     better: Better
     target: float | None = None
+    limit: float | None = None
 
-    def is_met(self, ratio: float) -> bool:
-        assert self.target is not None
-        return ratio >= self.target if self.better is Better.HIGHER else ratio <= self.target
+    def is_met(self, ours: float | None, ratio: float | None) -> bool | None:
+        """Whether what is to be reached is; None when nothing is, or a figure for it is missing."""
+        bounds = [(ratio, self.target), (ours, self.limit)]
+        known = [(value, bound) for value, bound in bounds if value is not None and bound is not None]
+        if not known or len(known) < sum(bound is not None for _, bound in bounds):
+            return None
+        return all(value >= bound if self.better is Better.HIGHER else value <= bound for value, bound in known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,9 @@ class Plan:
     librdkafka_small_megabytes: int
     curve_ends_only: bool
     profile_seconds: float
+    cluster_warm_up_megabytes: int
+    cluster_megabytes: int
+    cluster_idle_seconds: float
 
 
 FULL: Final = Plan(
@@ -33,6 +36,9 @@ FULL: Final = Plan(
     librdkafka_small_megabytes=300,
     curve_ends_only=False,
     profile_seconds=8.0,
+    cluster_warm_up_megabytes=1000,
+    cluster_megabytes=1000,
+    cluster_idle_seconds=10.0,
 )
 QUICK: Final = Plan(
     rounds=1,
@@ -46,4 +52,7 @@ QUICK: Final = Plan(
     librdkafka_small_megabytes=100,
     curve_ends_only=True,
     profile_seconds=3.0,
+    cluster_warm_up_megabytes=300,
+    cluster_megabytes=300,
+    cluster_idle_seconds=5.0,
 )

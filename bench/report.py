@@ -42,14 +42,14 @@ def rows(scenario: Scenario, samples: Samples) -> Iterator[Row]:
 
 def _metric_row(metric: Metric, samples: Samples) -> Row:
     quotient = ratio(samples, metric.name)
-    met = metric.is_met(quotient) if quotient is not None and metric.target is not None else None
+    ours = median(samples, metric.name, OURS)
     return Row(
         label=metric.label,
-        ours=figure(median(samples, metric.name, OURS), metric.unit),
+        ours=figure(ours, metric.unit),
         theirs=figure(median(samples, metric.name, THEIRS), metric.unit),
         ratio=_times(quotient),
-        target=_target(metric.better, metric.target),
-        met=met,
+        target=", ".join(filter(None, (_target(metric.better, metric.target), _limit(metric)))),
+        met=metric.is_met(ours, quotient),
     )
 
 
@@ -94,6 +94,10 @@ def _target(better: Better, target: float | None) -> str:
         return ""
     bound = f"{target:g}×" if target >= 1 else f"1/{1 / target:.0f}"
     return f"{better.value} {bound}"
+
+
+def _limit(metric: Metric) -> str:
+    return "" if metric.limit is None else f"{metric.better.value} {metric.limit:g} {metric.unit}"
 
 
 def print_table(console: Console, scenarios: Sequence[Scenario], samples: Samples) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -19,8 +20,32 @@ def main(arguments: Sequence[str]) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     judge = commands.add_parser("check", help="judge histories that generators wrote, together")
     judge.add_argument("files", nargs="+", type=Path)
+    loose = commands.add_parser("run", help="let clients and faults loose on a cluster of three")
+    loose.add_argument("--minutes", type=float, default=60.0)
+    loose.add_argument("--seed", type=int, default=1)
+    loose.add_argument("--rate", type=int, default=500, help="records a second of each producer")
+    loose.add_argument("--history", type=Path, help="keep the history in this folder")
     options = parser.parse_args(arguments)
-    return report(check(read_history(options.files)))
+    if options.command == "check":
+        return report(check(read_history(options.files)))
+    return soak(options)
+
+
+def soak(options: argparse.Namespace) -> int:
+    """A long run; 0 when nothing was found."""
+    from soak.run import Plan, run
+    from soak.weather import endless
+    from tidelog.testing.cluster import Cluster
+
+    print(f"Seed {options.seed}, {options.minutes:g} minutes.", flush=True)
+    with Cluster(3) as cluster, tempfile.TemporaryDirectory(prefix="tidelog-soak-") as temporary:
+        folder = options.history or Path(temporary)
+        plan = Plan(endless(options.seed), options.minutes * 60, options.rate)
+        outcome = run(cluster, plan, folder, lambda sentence: print(sentence, flush=True))
+    print(f"{len(outcome.faults)} faults.")
+    for place in outcome.different:
+        print(f"{place}: the replicas do not hold the same bytes")
+    return report(outcome.verdict) or int(bool(outcome.different))
 
 
 def report(verdict: Verdict) -> int:

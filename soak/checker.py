@@ -68,12 +68,14 @@ class _Partition:
 def check(history: Iterable[Event]) -> Verdict:
     """Every broken promise of a history. Events of one client are in its order; clients among each other are not."""
     verdict = Verdict()
+    sent: dict[str, int] = {}
     highest: dict[str, int] = {}
     partitions: defaultdict[Place, _Partition] = defaultdict(_Partition)
     for event in history:
         match event:
-            case Sent(producer, number):
-                highest[producer] = max(number, highest.get(producer, -1))
+            case Sent(producer, number, untold):
+                sent[producer] = max(number, sent.get(producer, -1))
+                highest[producer] = max(number + untold, highest.get(producer, -1))
             case Acked(topic, partition, offset, producer, number):
                 verdict.acknowledged += 1
                 partitions[Place(topic, partition)].acked.append((offset, Name(producer, number)))
@@ -84,7 +86,7 @@ def check(history: Iterable[Event]) -> Verdict:
                 partitions[Place(topic, partition)].whole[consumer] = (begin, end)
             case Failed():
                 verdict.failed += 1
-    verdict.sent = sum(number + 1 for number in highest.values())
+    verdict.sent = sum(number + 1 for number in sent.values())
     for place in sorted(partitions):
         found = _Check(place, partitions[place], highest)
         found.all()

@@ -35,10 +35,14 @@ class Name(NamedTuple):
 
 
 class Sent(msgspec.Struct, frozen=True, array_like=True, tag="sent"):
-    """A producer was given this record: from now on it may turn up. Numbers before it were sent, too."""
+    """A producer was given this record: from now on it may turn up. Numbers before it were sent, too.
+
+    `untold`: how many more it may have been given, for a producer that does not tell in advance.
+    """
 
     producer: str
     number: int
+    untold: int = 0
 
 
 class Acked(msgspec.Struct, frozen=True, array_like=True, tag="acked"):

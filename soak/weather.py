@@ -1,0 +1,69 @@
+"""Faults, planned: what befalls a cluster, in which order and for how long. Pure: one seed, one plan.
+
+`run.py` carries it out. No more than one broker is harmed at a time, so that two of three remain and writes go on.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+
+class Kind(Enum):
+    """What can happen. The victim is chosen when it does: who leads is not known before."""
+
+    KILL_LEADER = "kill -9 of a leader"
+    KILL_FOLLOWER = "kill -9 of a follower"
+    KILL_CONTROLLER = "kill -9 of the controller"
+    PAUSE_LEADER = "a leader stops for a while"
+    PAUSE_CONTROLLER = "the controller stops for a while"
+    CUT_FROM_LEADER = "nothing passes from a leader to one follower"
+    CUT_TO_LEADER = "nothing passes from one follower to a leader"
+    DEAF_CONTROLLER = "nothing reaches the controller"
+    MUTE_CONTROLLER = "nothing leaves the controller"
+    ISOLATE_LEADER = "a leader is cut off from the others"
+    DELAY = "everything between two brokers is late"
+    RESET = "all connections between two brokers break"
+    RESTART_LEADER = "a leader is restarted in an orderly way"
+    ROLLING_RESTART = "all brokers are restarted, one after another"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that happens for a while; then it is undone."""
+
+    kind: Kind
+    seconds: float
+
+
+SECONDS_MIN: Final = 1.0
+SECONDS_MAX: Final = 8.0
+# Long enough that whoever is gone is noticed.
+DENSE_SECONDS: Final = 3.0
+# What the short run shows: each way of losing a leader or a controller at least once.
+DENSE: Final = (
+    Kind.KILL_LEADER,
+    Kind.CUT_FROM_LEADER,
+    Kind.PAUSE_LEADER,
+    Kind.KILL_CONTROLLER,
+    Kind.ISOLATE_LEADER,
+    Kind.CUT_TO_LEADER,
+    Kind.DEAF_CONTROLLER,
+    Kind.ROLLING_RESTART,
+)
+
+
+def dense() -> Iterator[Fault]:
+    """The short plan: every important fault once."""
+    return (Fault(kind, DENSE_SECONDS) for kind in DENSE)
+
+
+def endless(seed: int) -> Iterator[Fault]:
+    """A plan that never ends; all kinds come before one comes again."""
+    chance = random.Random(seed)
+    while True:
+        for kind in chance.sample(list(Kind), len(Kind)):
+            yield Fault(kind, round(chance.uniform(SECONDS_MIN, SECONDS_MAX), 1))
