@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 from tidelog.model.version import __version__
 
 if TYPE_CHECKING:
+    from tidelog.client.aio.consumer import AsyncConsumer
     from tidelog.client.aio.producer import AsyncProducer
+    from tidelog.client.blocking.consumer import Consumer
     from tidelog.client.blocking.producer import Producer
     from tidelog.client.core.buffer_policy import BufferFullPolicy
     from tidelog.client.core.record import ConsumerRecord, RecordMetadata
+    from tidelog.client.core.subscription import RebalanceListener
     from tidelog.client.core.transaction import GroupMetadata, PreparedTransaction
     from tidelog.client.errors import ClientError
     from tidelog.client.tables import TopicTable, read_topic
@@ -23,15 +26,18 @@ if TYPE_CHECKING:
     from tidelog.testing.embedded import Broker
 
 __all__ = [
+    "AsyncConsumer",
     "AsyncProducer",
     "Broker",
     "BufferFullPolicy",
     "ClientError",
     "Cluster",
+    "Consumer",
     "ConsumerRecord",
     "GroupMetadata",
     "PreparedTransaction",
     "Producer",
+    "RebalanceListener",
     "RecordMetadata",
     "TopicPartition",
     "TopicTable",
@@ -40,15 +46,18 @@ __all__ = [
 ]
 
 _MODULES: Final = {
+    "AsyncConsumer": "tidelog.client.aio.consumer",
     "AsyncProducer": "tidelog.client.aio.producer",
     "Broker": "tidelog.testing.embedded",
     "BufferFullPolicy": "tidelog.client.core.buffer_policy",
     "ClientError": "tidelog.client.errors",
     "Cluster": "tidelog.testing.cluster",
+    "Consumer": "tidelog.client.blocking.consumer",
     "ConsumerRecord": "tidelog.client.core.record",
     "GroupMetadata": "tidelog.client.core.transaction",
     "PreparedTransaction": "tidelog.client.core.transaction",
     "Producer": "tidelog.client.blocking.producer",
+    "RebalanceListener": "tidelog.client.core.subscription",
     "RecordMetadata": "tidelog.client.core.record",
     "TopicPartition": "tidelog.model.ids",
     "TopicTable": "tidelog.client.tables",

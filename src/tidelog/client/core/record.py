@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -12,14 +12,14 @@ Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 
 class ConsumerRecord(msgspec.Struct, frozen=True, gc=False):
-    """One record as a consumer reads it."""
+    """One record as a consumer reads it. Key and value are bytes, None, or what the consumer's deserializers make."""
 
     topic: TopicName
     partition: PartitionIndex
     offset: Offset
     timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
+    key: Any
+    value: Any
     headers: Headers = ()
     is_log_append_time: bool = False
     leader_epoch: LeaderEpoch | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from tidelog.client.core.chunk import FetchedChunk
 from tidelog.client.core.record import ConsumerRecord
 from tidelog.model.ids import LeaderEpoch, Offset, TopicPartition
 from tidelog.wire.batch import Buffer, iter_headers
@@ -29,6 +30,8 @@ def read_partition(
     buffer: Buffer,
     position: Offset,
     aborted: Iterable[AbortedTransaction] | None = None,
+    *,
+    check_crcs: bool = True,
 ) -> ReadRecords:
     """Decode what was fetched from a position. `aborted` comes with an answer to a fetch of committed records.
 
@@ -59,11 +62,24 @@ def read_partition(
                     header.is_log_append_time,
                     epoch,
                 )
-                for record in read_records(buffer, start)
+                for record in read_records(buffer, start, check_crc=check_crcs)
                 if record.offset >= position
             )
         position = header.next_offset
     return ReadRecords(records, position)
+
+
+def read_chunk(chunk: FetchedChunk, check_crcs: bool = True) -> ReadRecords:
+    """Decode what a fetch brought."""
+    return read_partition(chunk.partition, chunk.data, chunk.position, chunk.aborted, check_crcs=check_crcs)
+
+
+def end_of(data: Buffer, position: Offset) -> Offset:
+    """Where to go on after what was fetched from a position; the position itself when no batch is whole."""
+    for _, header in iter_headers(data):
+        if header.last_offset >= position:
+            position = header.next_offset
+    return position
 
 
 def _ends_in_abort(buffer: Buffer, start: int) -> bool:
