@@ -120,6 +120,22 @@ class BatchHeader(msgspec.Struct, frozen=True, gc=False):
         return self.attributes & DELETE_HORIZON_FLAG != 0
 
 
+class BatchInParts:
+    """A whole batch whose header and records are not put together: what sends it sends one behind the other."""
+
+    __slots__ = ("body", "header")
+
+    def __init__(self, header: bytes, body: Buffer) -> None:
+        self.header = header
+        self.body = body
+
+    def __len__(self) -> int:
+        return len(self.header) + len(self.body)
+
+    def __bytes__(self) -> bytes:
+        return b"".join((self.header, self.body))
+
+
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """Read a header without judging it; at least `HEADER_BYTES` must be there."""
     return BatchHeader(*_unpack_header(buffer, position))

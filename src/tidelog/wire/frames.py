@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from tidelog.wire.apis import flexible_from
+from tidelog.wire.batch import BatchInParts, Buffer
 from tidelog.wire.compiler import Output, Responder, has_flexible_header, reader, responder, writer
 from tidelog.wire.primitives import SHORT_STRING_BYTES_MAX, MalformedMessage, StringReaders, skip_tags
 from tidelog.wire.schema import Request, Response
@@ -94,6 +95,12 @@ def encode_response(correlation_id: int, message: Response, version: int) -> Out
 
 def encode_request(message: Request, version: int, correlation_id: int, client_id: str | None) -> bytes:
     """A whole frame."""
+    out = _request(message, version, correlation_id, client_id)
+    assert not out.splices, "requests are sent from memory"
+    return bytes(out)
+
+
+def _request(message: Request, version: int, correlation_id: int, client_id: str | None) -> Output:
     raw = b"" if client_id is None else client_id.encode()
     length = -1 if client_id is None else len(raw)
     flexible = version >= flexible_from(message.API_KEY)
@@ -101,9 +108,24 @@ def encode_request(message: Request, version: int, correlation_id: int, client_i
     out += _REQUEST_HEADER.pack(message.API_KEY, version, correlation_id, length)
     out += raw + b"\x00" if flexible else raw
     writer(type(message), version)(message, out)
-    assert not out.splices, "requests are sent from memory"
-    _LENGTH.pack_into(out, 0, len(out) - LENGTH_BYTES)
-    return bytes(out)
+    _LENGTH.pack_into(out, 0, len(out) + out.spliced_bytes - LENGTH_BYTES)
+    return out
+
+
+def encode_request_parts(message: Request, version: int, correlation_id: int, client_id: str | None) -> list[Buffer]:
+    """A whole frame as parts to be sent one behind the other: a batch that is in parts itself is not copied."""
+    out = _request(message, version, correlation_id, client_id)
+    if not out.splices:
+        return [out]
+    parts: list[Buffer] = []
+    begun = 0
+    view = memoryview(out)
+    for position, piece in out.splices:
+        assert isinstance(piece, BatchInParts), piece
+        parts += (view[begun:position], piece.header, piece.body)
+        begun = position
+    parts.append(view[begun:])
+    return parts
 
 
 def peek_correlation_id(frame: memoryview) -> int:

@@ -26,6 +26,7 @@ from tidelog.wire.batch import (
     NO_SEQUENCE,
     TRANSACTIONAL_FLAG,
     BatchHeader,
+    BatchInParts,
     Buffer,
     is_crc_valid,
     iter_headers,
@@ -255,16 +256,19 @@ def rebuild_batch(header: BatchHeader, kept: Sequence[Record], *, delete_horizon
     )
 
 
-def seal_batch(header: BatchHeader, body: bytes) -> bytes:
+def seal_batch(header: BatchHeader, body: Buffer) -> bytes:
     """Put header and body together, with the length and the CRC that they have."""
+    return bytes(seal_in_parts(header, body))
+
+
+def seal_in_parts(header: BatchHeader, body: Buffer) -> BatchInParts:
+    """The same without a copy of the body."""
     length = HEADER_BYTES + len(body) - LENGTH_OVERHEAD_BYTES
-    batch = bytearray(
+    packed = bytearray(
         HEADER.pack(*msgspec.structs.astuple(msgspec.structs.replace(header, batch_length=length, crc=0)))
     )
-    batch += body
-    with memoryview(batch) as view:
-        view[_CRC_BYTES_AT] = crc32c(view[CHECKED_POSITION:]).to_bytes(4)
-    return bytes(batch)
+    packed[_CRC_BYTES_AT] = crc32c(body, crc32c(packed[CHECKED_POSITION:])).to_bytes(4)
+    return BatchInParts(bytes(packed), body)
 
 
 def _encode(records: Iterable[tuple[int, Record]], base_timestamp: int) -> bytes:

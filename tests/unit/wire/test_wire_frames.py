@@ -7,12 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import ZERO_UUID
+from tidelog.wire.batch import HEADER_BYTES, read_header
 from tidelog.wire.compiler import MalformedMessage, encode, reader
 from tidelog.wire.frames import (
     FrameSplitter,
     RequestHeader,
     decode_response,
     encode_request,
+    encode_request_parts,
     encode_response,
     parse_request_header,
     peek_correlation_id,
@@ -21,8 +24,9 @@ from tidelog.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, A
 from tidelog.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from tidelog.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tidelog.wire.messages.metadata import MetadataRequest
-from tidelog.wire.messages.produce import ProduceResponse
+from tidelog.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tidelog.wire.messages.sasl_handshake import SaslHandshakeRequest
+from tidelog.wire.records import Record, build_batch, seal_in_parts
 from tidelog.wire.schema import Request
 
 
@@ -218,3 +222,20 @@ def test_a_length_that_no_frame_may_have_is_refused_at_once(length: int) -> None
 def test_a_bad_length_behind_a_whole_frame_is_refused() -> None:
     with pytest.raises(MalformedMessage):
         FrameSplitter(frame_bytes_max=100).feed(b"\x00\x00\x00\x01a\xff\xff\xff\xff")
+
+
+def test_a_batch_in_parts_makes_the_same_frame_without_being_copied() -> None:
+    whole = build_batch([Record(0, 5, b"k", b"v" * 100)])
+    body = memoryview(whole)[HEADER_BYTES:]
+    in_parts = seal_in_parts(read_header(whole), body)
+    assert bytes(in_parts) == whole
+    assert len(in_parts) == len(whole)
+
+    def request(records: object) -> ProduceRequest:
+        partitions = [PartitionProduceData(0, records), PartitionProduceData(1, records)]
+        return ProduceRequest(None, 1, 1000, [TopicProduceData("t", ZERO_UUID, partitions)])
+
+    for version in (9, 12, 13):
+        parts = encode_request_parts(request(in_parts), version, 7, "client")
+        assert b"".join(parts) == encode_request(request(whole), version, 7, "client")
+        assert sum(part is body for part in parts) == 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, Final, TypeVar, cast
 
 from tidelog.client.core.conversation import RESPONSE_BYTES_MAX, Conversation
@@ -16,6 +17,7 @@ from tidelog.client.core.landing import Landing
 from tidelog.client.errors import BrokerUnreachable, ClientError, RequestExpired, check
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.version import __version__
+from tidelog.wire.batch import Buffer
 from tidelog.wire.messages.api_versions import ApiVersionsResponse
 from tidelog.wire.schema import Request, Response
 
@@ -50,12 +52,12 @@ class Connection(asyncio.BufferedProtocol):
     def ask(self, request: Request, timeout_s: float, at_most: int | None = None) -> asyncio.Future[Any]:
         """Send a request; its answer comes as the result of the future."""
         version = self._conversation.version_of(type(request), at_most)
-        return self._ask(self._conversation.ask(request, version)[1], timeout_s)
+        return self._ask(self._conversation.ask_in_parts(request, version), timeout_s)
 
     def tell(self, request: Request, at_most: int | None = None) -> None:
         """Send a request that is never answered: Produce with acks=0."""
         version = self._conversation.version_of(type(request), at_most)
-        self._write(self._conversation.ask(request, version, answered=False)[1])
+        self._write(self._conversation.ask_in_parts(request, version, answered=False))
 
     async def call(self, request: Request, response: type[R], timeout_s: float, at_most: int | None = None) -> R:
         """Send a request and wait for its answer."""
@@ -67,7 +69,7 @@ class Connection(asyncio.BufferedProtocol):
         """Ask which versions the broker serves."""
         for attempt in ((), (0,)):
             _, frame = self._conversation.ask_versions(SOFTWARE_NAME, __version__, *attempt)
-            answer = cast(ApiVersionsResponse, await self._ask(frame, timeout_s))
+            answer = cast(ApiVersionsResponse, await self._ask([frame], timeout_s))
             if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:
                 break
         check(answer.error_code)
@@ -111,7 +113,7 @@ class Connection(asyncio.BufferedProtocol):
         except (ProtocolError, ValueError) as error:
             self.close(BrokerUnreachable(f"{self.address} answers what no broker would: {error}."))
 
-    def _ask(self, frame: bytes, timeout_s: float) -> asyncio.Future[Any]:
+    def _ask(self, frame: Sequence[Buffer], timeout_s: float) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = self._loop.create_future()
         if self.closed:
             future.set_exception(BrokerUnreachable(f"The connection to {self.address} was closed."))
@@ -125,9 +127,10 @@ class Connection(asyncio.BufferedProtocol):
             self._timer = self._loop.call_at(deadline, self._look)
         return future
 
-    def _write(self, frame: bytes) -> None:
-        if self._transport is not None and not self.closed:
-            self._transport.write(frame)
+    def _write(self, frame: Sequence[Buffer]) -> None:
+        for part in frame:
+            if self._transport is not None and not self.closed:
+                self._transport.write(part)
 
     def _look(self) -> None:
         """End the connection when an answer is overdue, else look again when the next one would be."""

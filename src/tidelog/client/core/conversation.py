@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 from tidelog.client.errors import UnsupportedByBroker
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.apis import APIS
-from tidelog.wire.frames import FrameSplitter, decode_response, encode_request
+from tidelog.wire.batch import Buffer
+from tidelog.wire.frames import FrameSplitter, decode_response, encode_request, encode_request_parts
 from tidelog.wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -76,12 +77,24 @@ class Conversation:
 
     def ask(self, request: Request, version: int, *, answered: bool = True) -> tuple[int, bytes]:
         """The correlation id and the frame of a request. Only Produce with acks=0 is never answered."""
-        correlation_id = self._next_correlation_id
-        self._next_correlation_id = 0 if correlation_id == CORRELATION_ID_MAX else correlation_id + 1
+        correlation_id = self._next_id()
         frame = encode_request(request, version, correlation_id, self._client_id)
         if answered:
             self._asked.append(_Asked(correlation_id, _response_of(request), version))
         return correlation_id, frame
+
+    def ask_in_parts(self, request: Request, version: int, *, answered: bool = True) -> list[Buffer]:
+        """The frame of a request as parts to be sent one behind the other, so that large batches are not copied."""
+        correlation_id = self._next_id()
+        parts = encode_request_parts(request, version, correlation_id, self._client_id)
+        if answered:
+            self._asked.append(_Asked(correlation_id, _response_of(request), version))
+        return parts
+
+    def _next_id(self) -> int:
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id = 0 if correlation_id == CORRELATION_ID_MAX else correlation_id + 1
+        return correlation_id
 
     def ask_versions(self, name: str, software_version: str, version: int = API_VERSIONS_VERSION) -> tuple[int, bytes]:
         """The first request of a connection."""

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from tidelog.client.core.record import RecordMetadata
 from tidelog.client.errors import ClientError
 from tidelog.model.ids import NO_OFFSET, NO_PRODUCER, NO_TIMESTAMP, Offset, ProducerEpoch, ProducerId, TopicPartition
-from tidelog.wire.batch import NO_SEQUENCE
+from tidelog.wire.batch import NO_SEQUENCE, BatchInParts
 from tidelog.wire.records import NO_PRODUCER_EPOCH
 
 OnDelivery: TypeAlias = Callable[[RecordMetadata | None, ClientError | None], object]
@@ -77,7 +77,7 @@ class Batch:
         self.callbacks: list[tuple[int, int, OnDelivery]] = []
         self.on_settled: list[Callable[[], None]] = []
         # Once set it stays: a retry sends the same bytes, by which a broker recognises them (KIP-98).
-        self.encoded: bytes | None = None
+        self.encoded: BatchInParts | None = None
         self.producer_id: ProducerId = NO_PRODUCER
         self.producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH
         self.base_sequence = NO_SEQUENCE

@@ -32,7 +32,7 @@ from tidelog.model.ids import NO_EPOCH, NO_OFFSET, NodeId, TopicName, TopicParti
 from tidelog.wire.batch import MAGIC, NO_SEQUENCE, TRANSACTIONAL_FLAG, BatchHeader
 from tidelog.wire.compression import compress
 from tidelog.wire.messages.produce import ProduceRequest, ProduceResponse
-from tidelog.wire.records import read_records, seal_batch
+from tidelog.wire.records import read_records, seal_in_parts
 
 MILLISECONDS: Final = 1000.0
 # What a request takes beside its batches, with room to spare.
@@ -237,12 +237,13 @@ class Sender:
         if batch.encoded is not None:
             return
         batch.transactional = self._transaction.transactional_id is not None
-        body = b"".join(batch.parts)
+        parts = batch.parts
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
         codec = self._options.compression_type
         attributes = int(codec) | (TRANSACTIONAL_FLAG if batch.transactional else 0)
         if codec:
             body = compress(codec, body, self._options.compression_level)
-        batch.encoded = seal_batch(
+        batch.encoded = seal_in_parts(
             BatchHeader(
                 base_offset=0,
                 batch_length=0,
@@ -329,7 +330,7 @@ class Sender:
         if batch.count < 2 or batch.encoded is None:
             self._give_up(line, batch, error)
             return
-        records = read_records(batch.encoded, check_crc=False)
+        records = read_records(bytes(batch.encoded), check_crc=False)
         middle = batch.count // 2
         halves = []
         for begin, part in ((0, records[:middle]), (middle, records[middle:])):

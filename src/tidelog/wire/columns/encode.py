@@ -190,7 +190,7 @@ def _bodies(rows: Rows, starts: list[int]) -> Iterator[tuple[memoryview, int, in
     joined = _join(chosen, offsets, times)
     _, places, data = joined.buffers()
     ends = np.frombuffer(places, np.int32)[joined.offset :]
-    view = memoryview(data)
+    view = memoryview(data).cast("B")
     for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         yield view[int(ends[start]) : int(ends[stop])], first + start, first + stop
 
