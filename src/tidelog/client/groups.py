@@ -85,15 +85,18 @@ class Groups:
         return {group_id: _or_rejected(self._describe, group_id) for group_id in group_ids}
 
     def offsets_of(
-        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None, *, require_stable: bool = False
     ) -> dict[TopicPartition, CommittedOffset | Rejected]:
-        """The committed offsets of a group, all or of some partitions; those without one are left out."""
+        """The committed offsets of a group, all or of some partitions; those without one are left out.
+
+        `require_stable`: UNSTABLE_OFFSET_COMMIT for one that an open transaction may still move (KIP-447).
+        """
         wanted = None if partitions is None else list(partitions)
 
         def ask(node: Node, deadline: Deadline) -> dict[TopicPartition, CommittedOffset | Rejected]:
             connection = self._cluster.connection(node, deadline)
             version = connection.version_of(OffsetFetchRequest, core.OFFSET_FETCH_BY_NAME)
-            request = core.fetch_offsets(group_id, wanted, version)
+            request = core.fetch_offsets(group_id, wanted, version, require_stable)
             answer = connection.call(request, OffsetFetchResponse, deadline, at_most=core.OFFSET_FETCH_BY_NAME)
             return core.fetched_offsets(answer)
 

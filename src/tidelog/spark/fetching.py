@@ -1,7 +1,7 @@
-"""The executor's side of a read: one range of one partition, fetched and decoded to Arrow batches.
+"""The executor's side of a read: one range of one partition as Arrow batches.
 
-Called by both readers inside a Spark task. While a batch is decoded and Spark takes it, the next fetch is under way.
-What a range should hold and the log does not any more is data loss, and is said so.
+Called by both readers inside a Spark task, on the client's partition reader, which fetches one answer ahead. What a
+range should hold and the log does not any more is data loss, and is said so.
 """
 
 from __future__ import annotations
@@ -9,23 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from tidelog.client.admin import Admin, accepted
+from tidelog.client.arrow_read import PartitionReader
 from tidelog.client.cluster import Cluster
-from tidelog.client.connection import Connection
-from tidelog.client.core.fetch_session import FetchSession, Limits, Wanted
+from tidelog.client.core.described import EARLIEST
 from tidelog.client.deadline import Deadline
-from tidelog.client.errors import BrokerUnreachable, ClientError, Rejected, RequestExpired, code_of
-from tidelog.model.errors import RETRIABLE, ErrorCode, ProtocolError
+from tidelog.client.errors import ClientError, Rejected, RequestExpired
+from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import Offset, TopicPartition
-from tidelog.spark.errors import DataLoss
+from tidelog.spark.errors import DataLoss, ReadFailed
 from tidelog.spark.options import ReadOptions
 from tidelog.spark.planning import Range
 from tidelog.wire.columns.decode import decode_each
-from tidelog.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
 
-FETCH_WAIT_MS: Final = 500
 # How long a partition may have no leader, or its broker be away, before a task fails and Spark tries it elsewhere.
 PATIENCE_S: Final = 60.0
-# A batch above this may make Spark's Java side copy a large array; smaller ones cost more each.
+# Larger batches make Spark's Java side allocate large arrays; smaller ones cost more each.
 ROWS_MAX: Final = 100_000
 
 
@@ -34,133 +33,49 @@ def read_range(options: ReadOptions, wanted: Range, columns: Sequence[str]) -> I
     with Cluster(
         options.bootstrap_servers, client_id=options.client_id, request_timeout_s=options.request_timeout_s
     ) as cluster:
-        yield from _RangeFetch(cluster, options, wanted, columns).batches()
-
-
-class _RangeFetch:
-    """One range while it is being read."""
-
-    def __init__(self, cluster: Cluster, options: ReadOptions, wanted: Range, columns: Sequence[str]) -> None:
-        self._cluster = cluster
-        self._options = options
-        self._range = wanted
-        self._columns = columns
-        self._position = wanted.start
-        self._limits = Limits(FETCH_WAIT_MS, 1, options.fetch_bytes, options.read_committed)
-        self._patience: Deadline | None = None
-
-    def batches(self) -> Iterator[Any]:
-        in_flight: tuple[Connection, int] | None = None
-        while self._position < self._range.end:
-            try:
-                connection, correlation_id = in_flight or self._ask()
-                in_flight = None
-                deadline = self._cluster.deadline(self._options.request_timeout_s)
-                answer = connection.receive(correlation_id, FetchResponse, deadline)
-                data = self._data(answer)
-            except (BrokerUnreachable, RequestExpired, Rejected) as error:
-                self._again(error)
-                continue
-            if data is None or not data.records:
-                self._check_progress(data)
-                continue
-            self._patience = None
-            for decoded in self._decoded(data):
-                self._position = decoded.next_offset
-                if self._position < self._range.end and in_flight is None:
-                    in_flight = self._ask_ahead()
-                for first in range(0, decoded.batch.num_rows, ROWS_MAX):
-                    yield decoded.batch.slice(first, ROWS_MAX)
-
-    def _ask(self) -> tuple[Connection, int]:
-        partition = self._range.partition
-        deadline = self._cluster.deadline(self._options.request_timeout_s)
-        leader = self._cluster.leader(partition, deadline)
-        known = self._cluster.view.partition(partition)
-        assert known is not None
-        connection = self._cluster.connection(leader, deadline)
-        # Without a session: one partition needs none, and a broker keeps only so many.
-        session = FetchSession(enabled=False)
-        want = Wanted(self._position, known.leader_epoch, self._options.fetch_bytes)
-        request = session.request(
-            {partition: want}, {partition.topic: self._cluster.topic(partition.topic, deadline)}, self._limits
+        reader = PartitionReader(
+            cluster, wanted.partition, read_committed=options.read_committed, fetch_bytes=options.fetch_bytes
         )
-        version = connection.version_of(FetchRequest, session.newest_version())
-        return connection, connection.send(request, version, deadline)
-
-    def _ask_ahead(self) -> tuple[Connection, int] | None:
-        """Ask for what comes next before this batch is taken; if that fails the loop finds out soon enough."""
         try:
-            return self._ask()
-        except ClientError:
-            return None
+            yield from _batches(cluster, reader, options, wanted, columns)
+        finally:
+            reader.close()
 
-    def _data(self, answer: FetchResponse) -> PartitionData | None:
-        if answer.error_code:
-            raise Rejected(code_of(answer.error_code))
-        for topic in answer.responses:
-            for data in topic.partitions:
-                code = code_of(data.error_code)
-                if code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                    self._lost(data)
-                    return None
-                if code:
-                    raise Rejected(
-                        code, f"{self._range.partition} cannot be read at offset {self._position}: {code.name}."
-                    )
-                return data
-        return None
 
-    def _decoded(self, data: PartitionData) -> Iterator[Any]:
-        aborted = data.aborted_transactions if self._options.read_committed else None
-        assert data.records is not None
+def _batches(
+    cluster: Cluster, reader: PartitionReader, options: ReadOptions, wanted: Range, columns: Sequence[str]
+) -> Iterator[Any]:
+    position, end, partition = wanted.start, wanted.end, wanted.partition
+    deadline = Deadline(PATIENCE_S)
+    while position < end:
         try:
-            yield from decode_each(
-                data.records,
-                columns=self._columns,
-                start=self._position,
-                end=self._range.end,
-                aborted=aborted,
-                of=self._range.partition,
+            fetched = reader.fetch(position, end, deadline)
+            if fetched is None:
+                if not deadline.remaining_s():
+                    raise RequestExpired(f"there should be records up to offset {end - 1}, but none came")
+                continue
+            decoded = decode_each(
+                fetched.data, columns=columns, start=position, end=end, aborted=fetched.aborted, of=partition
             )
-        except ProtocolError as error:
-            raise Rejected(
-                error.code, f"{self._range.partition} is broken at offset {self._position}: {error}"
-            ) from None
-
-    def _lost(self, data: PartitionData) -> None:
-        """The log does not have the position any more (or not yet again): fail, or go on where it begins."""
-        partition = self._range.partition
-        first = max(Offset(data.log_start_offset), self._position)
-        if first == self._position:
-            first = self._range.end
-        said = (
-            f"Records of {partition} from offset {self._position} to {min(first, self._range.end) - 1} are gone: "
-            f"the log begins at {data.log_start_offset} and ends at {data.high_watermark}."
-        )
-        if self._options.fail_on_data_loss:
-            raise DataLoss(f"{said} Set failOnDataLoss=false to go on without them.")
-        self._position = min(first, self._range.end)
-
-    def _check_progress(self, data: PartitionData | None) -> None:
-        """Nothing came. Behind the last stable offset or the high watermark nothing will before others move it."""
-        if data is None:
-            return
-        end = data.last_stable_offset if self._options.read_committed else data.high_watermark
-        if 0 <= end <= self._position:
-            message = f"{self._range.partition} ends at offset {end}, before {self._range.end}."
-            self._again(Rejected(ErrorCode.OFFSET_NOT_AVAILABLE, message))
-
-    def _again(self, error: ClientError) -> None:
-        """Try again for a while; then it is the task's failure, with the place in the log named."""
-        if self._patience is None:
-            self._patience = Deadline(PATIENCE_S)
-        retriable = error.retriable or (isinstance(error, Rejected) and error.code in RETRIABLE)
-        if not retriable or not self._patience.pause():
-            raise type(error)(*_named(error, self._range.partition, self._position)) from error
-        self._cluster.forget()
+            for batch, next_offset in decoded:
+                position = next_offset
+                for first in range(0, batch.num_rows, ROWS_MAX):
+                    yield batch.slice(first, ROWS_MAX)
+        except Rejected as error:
+            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise ReadFailed(f"Reading {partition} at offset {position} failed: {error}") from error
+            position = _after_loss(cluster, partition, position, end, options.fail_on_data_loss)
+        except (ClientError, ProtocolError) as error:
+            raise ReadFailed(f"Reading {partition} at offset {position} failed: {error}") from error
+        deadline = Deadline(PATIENCE_S)
 
 
-def _named(error: ClientError, partition: TopicPartition, position: Offset) -> tuple[Any, ...]:
-    message = f"Reading {partition} at offset {position} failed: {error}"
-    return (error.code, message) if isinstance(error, Rejected) else (message,)
+def _after_loss(cluster: Cluster, partition: TopicPartition, position: Offset, end: Offset, fail: bool) -> Offset:
+    """Where to go on when the log does not have a position any more."""
+    first = accepted(Admin(cluster).list_offsets({partition: EARLIEST})[partition]).offset
+    # A log that ends before the position was cut or made anew: nothing of the range will come.
+    resumed = min(first, end) if first > position else end
+    if fail:
+        message = f"Offsets {position} to {resumed - 1} of {partition} are gone: the log begins at {first}."
+        raise DataLoss(f"{message} Set failOnDataLoss=false to go on without them.")
+    return resumed

@@ -5,13 +5,22 @@ Spark pickles it and runs it in processes of its own, so it holds nothing but it
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from tidelog.spark.batch_reader import BatchReader, FilteringBatchReader
+from tidelog.spark.errors import InvalidOption
 from tidelog.spark.options import parse_read_options
 from tidelog.spark.schema import chosen_schema, full_schema
 from tidelog.spark.stream_reader import StreamReader
+from tidelog.spark.write_options import parse_write_options
+from tidelog.spark.writers import BatchWriter, stream_writer
 
 
 class FoundSource(DataSource):
@@ -33,6 +42,14 @@ class FoundSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return StreamReader(parse_read_options(self.options, streaming=True), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        if overwrite:
+            raise InvalidOption("A topic cannot be overwritten: use mode('append').")
+        return BatchWriter(parse_write_options(self.options), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        return stream_writer(parse_write_options(self.options), schema)
 
 
 class TidelogSource(FoundSource):

@@ -160,19 +160,21 @@ def described_classic(answer: classic.DescribeGroupsResponse, coordinator: Node)
     )
 
 
-def fetch_offsets(group_id: str, partitions: Iterable[TopicPartition] | None, version: int) -> OffsetFetchRequest:
-    """Of some partitions, or of all in which the group has an offset."""
+def fetch_offsets(
+    group_id: str, partitions: Iterable[TopicPartition] | None, version: int, require_stable: bool = False
+) -> OffsetFetchRequest:
+    """Of some partitions, or of all in which the group has an offset; stable: no transaction may still move it."""
     named = None if partitions is None else by_topic(dict.fromkeys(partitions))
     indexes = None if named is None else {name: [int(index) for index, _ in rows] for name, rows in named.items()}
     if version < FETCH_SEVERAL_VERSION:
         topics = None if indexes is None else [OffsetFetchRequestTopic(*row) for row in indexes.items()]
-        return OffsetFetchRequest(group_id, topics)
+        return OffsetFetchRequest(group_id, topics, require_stable=require_stable)
     several = (
         None
         if indexes is None
         else [OffsetFetchRequestTopics(name, partition_indexes=rows) for name, rows in indexes.items()]
     )
-    return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id, topics=several)])
+    return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id, topics=several)], require_stable=require_stable)
 
 
 def fetched_offsets(answer: OffsetFetchResponse) -> dict[TopicPartition, CommittedOffset | Rejected]:
