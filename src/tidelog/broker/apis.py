@@ -4,24 +4,17 @@ else."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidelog.broker.auto_creation import AutoCreation
-from tidelog.broker.commands import Commands
 from tidelog.broker.dispatch import Dispatch, Served, serve
 from tidelog.broker.fetch_sessions import FetchSessions
 from tidelog.broker.group_coordinator import GroupCoordinator
-from tidelog.broker.handlers.alter_client_quotas import AlterClientQuotasHandler
-from tidelog.broker.handlers.alter_configs import AlterConfigsHandler
-from tidelog.broker.handlers.alter_partition_reassignments import AlterPartitionReassignmentsHandler
 from tidelog.broker.handlers.api_versions import ApiVersionsHandler
 from tidelog.broker.handlers.consumer_group_describe import ConsumerGroupDescribeHandler
-from tidelog.broker.handlers.create_partitions import CreatePartitionsHandler
-from tidelog.broker.handlers.create_topics import CreateTopicsHandler
 from tidelog.broker.handlers.delete_groups import DeleteGroupsHandler
 from tidelog.broker.handlers.delete_records import DeleteRecordsHandler
-from tidelog.broker.handlers.delete_topics import DeleteTopicsHandler
 from tidelog.broker.handlers.describe_client_quotas import DescribeClientQuotasHandler
 from tidelog.broker.handlers.describe_cluster import DescribeClusterHandler
 from tidelog.broker.handlers.describe_configs import DescribeConfigsHandler
@@ -29,11 +22,9 @@ from tidelog.broker.handlers.describe_groups import DescribeGroupsHandler
 from tidelog.broker.handlers.describe_log_dirs import DescribeLogDirsHandler
 from tidelog.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
 from tidelog.broker.handlers.describe_user_scram_credentials import DescribeUserScramCredentialsHandler
-from tidelog.broker.handlers.elect_leaders import ElectLeadersHandler
 from tidelog.broker.handlers.fetch import FetchHandler
 from tidelog.broker.handlers.find_coordinator import FindCoordinatorHandler
 from tidelog.broker.handlers.group_commands import GROUP_COMMANDS, GroupCommandHandler
-from tidelog.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
 from tidelog.broker.handlers.list_config_resources import ListConfigResourcesHandler
 from tidelog.broker.handlers.list_groups import ListGroupsHandler
 from tidelog.broker.handlers.list_offsets import ListOffsetsHandler
@@ -45,6 +36,7 @@ from tidelog.broker.handlers.produce import ProduceHandler
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.repeated_produce import RepeatedProduce
 from tidelog.broker.settings import LiveSettings
+from tidelog.broker.topic_creation import TopicCreation
 from tidelog.broker.transaction_apis import transaction_apis
 from tidelog.broker.transaction_coordinator import TransactionCoordinator
 from tidelog.broker.transaction_markers import LocalMarkers
@@ -56,16 +48,10 @@ from tidelog.metadata.image import ClusterImage
 from tidelog.model.broker_settings import BrokerConfig
 from tidelog.model.ids import NodeId
 from tidelog.replica.partitions import LedPartitions
-from tidelog.wire.messages.alter_client_quotas import AlterClientQuotasRequest
-from tidelog.wire.messages.alter_configs import AlterConfigsRequest
-from tidelog.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from tidelog.wire.messages.api_versions import ApiVersionsRequest
 from tidelog.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from tidelog.wire.messages.create_partitions import CreatePartitionsRequest
-from tidelog.wire.messages.create_topics import CreateTopicsRequest
 from tidelog.wire.messages.delete_groups import DeleteGroupsRequest
 from tidelog.wire.messages.delete_records import DeleteRecordsRequest
-from tidelog.wire.messages.delete_topics import DeleteTopicsRequest
 from tidelog.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from tidelog.wire.messages.describe_cluster import DescribeClusterRequest
 from tidelog.wire.messages.describe_configs import DescribeConfigsRequest
@@ -73,10 +59,8 @@ from tidelog.wire.messages.describe_groups import DescribeGroupsRequest
 from tidelog.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from tidelog.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from tidelog.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
-from tidelog.wire.messages.elect_leaders import ElectLeadersRequest
 from tidelog.wire.messages.fetch import FetchRequest
 from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
-from tidelog.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from tidelog.wire.messages.list_config_resources import ListConfigResourcesRequest
 from tidelog.wire.messages.list_groups import ListGroupsRequest
 from tidelog.wire.messages.list_offsets import ListOffsetsRequest
@@ -98,7 +82,9 @@ class Parts:
     image: Callable[[], ClusterImage]
     controller_id: Callable[[], NodeId]
     broker_epoch: Callable[[], int]
-    commands: Commands
+    # What only the controller can do: done here when this node is the controller, passed on when it is not.
+    forwarded: Sequence[Served]
+    topics: TopicCreation
     partitions: LedPartitions
     groups: GroupCoordinator
     producer_ids: ProducerIds
@@ -121,8 +107,8 @@ def build_dispatch(parts: Parts) -> Dispatch:
 
 
 def _handlers(parts: Parts) -> list[Served]:
-    config, image, commands, partitions = parts.config, parts.image, parts.commands, parts.partitions
-    auto_creation = AutoCreation(commands)
+    config, image, partitions = parts.config, parts.image, parts.partitions
+    auto_creation = AutoCreation(parts.topics)
     verification = TransactionVerification(
         parts.transactions,
         partitions,
@@ -130,6 +116,7 @@ def _handlers(parts: Parts) -> list[Served]:
         verifies_first_protocol=config.transaction_partition_verification_enable,
     )
     return [
+        *parts.forwarded,
         serve(
             ProduceRequest,
             ProduceHandler(partitions, parts.turn, parts.loop, parts.now_ms, verification),
@@ -149,22 +136,14 @@ def _handlers(parts: Parts) -> list[Served]:
                 auto_creation,
             ),
         ),
-        serve(CreateTopicsRequest, CreateTopicsHandler(commands, parts.settings.describe_new_topic)),
-        serve(DeleteTopicsRequest, DeleteTopicsHandler(commands)),
-        serve(CreatePartitionsRequest, CreatePartitionsHandler(commands)),
         serve(
             DescribeTopicPartitionsRequest,
             DescribeTopicPartitionsHandler(image, config.max_request_partition_size_limit),
         ),
-        serve(ElectLeadersRequest, ElectLeadersHandler(commands)),
-        serve(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsHandler(commands)),
         serve(ListPartitionReassignmentsRequest, ListPartitionReassignmentsHandler(image)),
         serve(DescribeConfigsRequest, DescribeConfigsHandler(image, parts.settings, parts.node_id)),
-        serve(AlterConfigsRequest, AlterConfigsHandler(commands)),
-        serve(IncrementalAlterConfigsRequest, IncrementalAlterConfigsHandler(commands)),
         serve(ListConfigResourcesRequest, ListConfigResourcesHandler(image)),
         serve(DescribeClientQuotasRequest, DescribeClientQuotasHandler(image)),
-        serve(AlterClientQuotasRequest, AlterClientQuotasHandler(commands)),
         serve(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsHandler()),
         serve(DescribeClusterRequest, DescribeClusterHandler(image, parts.cluster_id, parts.controller_id)),
         serve(DeleteRecordsRequest, DeleteRecordsHandler(partitions)),

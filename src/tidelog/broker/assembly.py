@@ -6,41 +6,47 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
+import contextlib
 import socket
 import time
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
-from uuid import UUID, uuid4
+from uuid import NAMESPACE_URL, uuid5
 
 from tidelog.broker.apis import Parts, build_dispatch
+from tidelog.broker.call import Call
 from tidelog.broker.compactor import Compactor
+from tidelog.broker.connection import Connection
+from tidelog.broker.controller_apis import passed_on
 from tidelog.broker.fetch_sessions import FetchSessions
+from tidelog.broker.forwarding import Forwarding
 from tidelog.broker.group_coordinator import GroupCoordinator
+from tidelog.broker.lifecycle import BrokerLife
 from tidelog.broker.listener import Listener, bind
 from tidelog.broker.logs import log
 from tidelog.broker.own_settings import OwnSettings
 from tidelog.broker.partition_logs import PartitionLogs
+from tidelog.broker.ports import Ports, real_ports
 from tidelog.broker.producer_ids import ProducerIds
-from tidelog.broker.quorum import QuorumOfOne, open_metadata_log
+from tidelog.broker.quorum_node import QuorumNode
 from tidelog.broker.quotas import Windows
+from tidelog.broker.raft.answering import QuorumDesk
 from tidelog.broker.room_watch import RoomWatch
 from tidelog.broker.settings import LiveSettings
 from tidelog.broker.storage import Storage
 from tidelog.broker.throttling import Throttling
+from tidelog.broker.topic_creation import CreationByController
 from tidelog.broker.transaction_coordinator import TransactionCoordinator
 from tidelog.broker.transaction_markers import LocalMarkers
 from tidelog.broker.turn import Turn
 from tidelog.controller.features import SUPPORTED
 from tidelog.controller.state import Controller, Policy
-from tidelog.env.clock import RealClock
-from tidelog.env.files import RealFiles
 from tidelog.log.archive import Archive
-from tidelog.log.checkpoints import encode_uuid
+from tidelog.log.checkpoints import encode_uuid, read_owner
 from tidelog.log.config import LogConfig
 from tidelog.log.directories import LogDirectories
-from tidelog.metadata.image import BrokerRegistration, Endpoint
+from tidelog.log.directory import LogDirectory
+from tidelog.metadata.image import EMPTY, BrokerRegistration, ClusterImage, Endpoint
 from tidelog.metadata.publisher import Publisher
 from tidelog.model.broker_settings import BrokerConfig
 from tidelog.model.ids import NodeId, TopicPartition
@@ -50,23 +56,20 @@ from tidelog.replica.partitions import LedPartitions
 if TYPE_CHECKING:
     from tidelog.broker.metrics import MetricsServer
 
-THREADS: Final = 4
 EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")
 SESSION_ID_MAX: Final = 2**31 - 1
 FETCH_SESSION_IDLE_SECONDS: Final = 120.0
-
-
-class SystemEntropy:
-    """Ids that nobody can guess or repeat."""
-
-    def uuid(self) -> UUID:
-        return uuid4()
+# How long a node that stops waits for others to take over what it leads, and for word of that to get around.
+LEAVE_SECONDS_MAX: Final = 10.0
+HAND_OVER_SECONDS: Final = 0.1
 
 
 class BrokerNode:
-    """One broker: a quorum of one that leads all its partitions."""
+    """One node of a cluster: a broker, a controller, or both; alone, or with others."""
 
-    def __init__(self, properties: Mapping[str, str], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, properties: Mapping[str, str], loop: asyncio.AbstractEventLoop, ports: Ports | None = None
+    ) -> None:
         """Reads the settings only. Raises ProtocolError(INVALID_CONFIG) that names what is wrong."""
         self.config = config = BrokerConfig.from_properties(properties)
         self.own = OwnSettings.from_properties(properties)
@@ -74,12 +77,13 @@ class BrokerNode:
         self.settings = LiveSettings(self.node_id, properties, lambda: self._publisher.image)
         self.started_seconds = time.time()
         self._loop = loop
-        self._clock = RealClock()
+        self._ports = ports = ports or real_ports(loop)
+        self._clock = ports.clock
         self._started_monotonic = self._clock.monotonic()
         # The wall clock, read once a turn.
         self._turn_ms = self._clock.now_ms()
-        self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="tidelog-disk")
-        self._directories = LogDirectories(config.log_dirs, RealFiles(), self._clock)
+        self._executor = ports.executor
+        self._directories = LogDirectories(config.log_dirs, ports.files, self._clock)
         self._publisher = Publisher()
         self._turn = Turn(loop.call_soon, self.own.memory_in_flight_bytes, self._read_clock)
         self._storage = Storage(
@@ -89,7 +93,7 @@ class BrokerNode:
             self._clock.now_ms,
             checkpoint_seconds=config.log_flush_offset_checkpoint_interval_ms / 1000,
             retention_check_seconds=config.log_retention_check_interval_ms / 1000,
-            archive=None if self.own.archive_dir is None else Archive(RealFiles(), self.own.archive_dir),
+            archive=None if self.own.archive_dir is None else Archive(ports.files, self.own.archive_dir),
         )
         self._compactor = Compactor(
             self._directories,
@@ -112,10 +116,21 @@ class BrokerNode:
             self._steady_ms,
             config.replica_lag_time_max_ms,
         )
+        # Of the controller; and of the broker, for clients and other brokers.
         self._listeners: list[Listener] = []
+        self._client_listeners: list[Listener] = []
         self._metrics: MetricsServer | None = None
-        self._quorum: QuorumOfOne | None = None
-        self._is_ready = False
+        self._quorum = QuorumNode(
+            config, self.node_id, ports, loop, self._publisher, self._build_controller, self._steady_ms
+        )
+        # What the metadata said when this node stopped: others may know better.
+        self._last_known = EMPTY
+        self._life: BrokerLife | None = None
+        self._client_sockets: list[tuple[ListenerAddress, socket.socket]] = []
+        self._cluster_id = ""
+        self._is_open = False
+        self.is_ready = False
+        self._on_ready: list[Callable[[], None]] = []
         self._groups: GroupCoordinator | None = None
         self._transactions: TransactionCoordinator | None = None
 
@@ -124,13 +139,15 @@ class BrokerNode:
     @property
     def port(self) -> int:
         """The port of the first listener."""
-        return self._listeners[0].port
+        if self._client_sockets:
+            return int(self._client_sockets[0][1].getsockname()[1])
+        return (self._client_listeners or self._listeners)[0].port
 
     @property
     def endpoints(self) -> list[Endpoint]:
         """Where clients connect."""
-        registration = self._publisher.image.brokers[self.node_id]
-        return list(registration.endpoints.values())
+        registration = self._publisher.image.brokers.get(self.node_id)
+        return [] if registration is None else list(registration.endpoints.values())
 
     @property
     def metrics_url(self) -> str | None:
@@ -139,50 +156,134 @@ class BrokerNode:
     # Life
 
     def start(self) -> None:
-        """Open the data, recover what must be, lead, listen. Raises OSError, DirectoryInUse, WrongOwner."""
-        config = self.config
-        sockets = [(listener, bind(listener.host, listener.port)) for listener in config.client_listeners]
+        """Open the data, recover what must be, take part in the cluster, listen.
+
+        A node that is alone serves when this returns; another one when the cluster has let it in: see `when_ready`.
+        Raises OSError, DirectoryInUse, WrongOwner, CorruptLog, LogFailed, and ProtocolError for settings.
+        """
+        config, quorum = self.config, self._quorum
+        clients = [(listener, bind(listener.host, listener.port)) for listener in config.client_listeners]
+        controllers: list[tuple[ListenerAddress, socket.socket]] = []
         try:
+            if config.is_controller:
+                controllers += [
+                    (listener, bind(listener.host, listener.port)) for listener in config.controller_listeners
+                ]
             self._directories.lock()
-            self._quorum = quorum = self._open_quorum()
-            quorum.load()
+            self._cluster_id = self._find_cluster_id()
+            metadata_directory = self._metadata_directory()
+            self._last_known = quorum.open(metadata_directory)
             self._directories.load(self._log_config_of)
-            cluster_id = self._claim_directories()
-            self._logs.warn_of_strays(self._publisher.image)
-            registration = self._registration([(listener, sock.getsockname()[1]) for listener, sock in sockets])
-            quorum.lead(registration)
-            self._publisher.subscribe(self._partitions.apply)
-            self._groups = groups = GroupCoordinator(
-                config, quorum, self._partitions, SystemEntropy(), self._steady_ms, self._loop
+            self._directories.claim(self._cluster_id, self.node_id)
+            self._is_open = True
+            assert metadata_directory.owner is not None
+            registration = self._registration([(listener, sock.getsockname()[1]) for listener, sock in clients])
+            quorum.start(
+                self._cluster_id,
+                metadata_directory.owner.directory_id,
+                [(listener, sock.getsockname()[1]) for listener, sock in controllers],
+                self.settings,
             )
-            self._publisher.subscribe(groups.apply)
-            producer_ids = ProducerIds(quorum, self.node_id, lambda: quorum.broker_epoch)
-            markers = LocalMarkers(self._partitions, groups, self._clock.now_ms)
-            self._transactions = transactions = TransactionCoordinator(
-                config, self.node_id, quorum, self._partitions, producer_ids, markers, self._steady_ms, self._loop
-            )
-            # After the groups: markers that are still to be written concern their partitions, too.
-            self._publisher.subscribe(transactions.apply)
         except BaseException:
-            for _, sock in sockets:
+            for _, sock in clients + controllers:
                 sock.close()
             raise
+        for listener, sock in controllers:
+            assert quorum.dispatch is not None
+            self._listeners.append(
+                self._listener(listener, sock, quorum.dispatch.handle_frame, quorum.connection_closed)
+            )
+            self._listeners[-1].start()
+        self._client_sockets = clients
+        if config.is_broker:
+            self._join(registration)
+        else:
+            self._become_ready()
+
+    def _join(self, registration: BrokerRegistration) -> None:
+        """Become a broker of the cluster: at once when this node is all of it."""
+        quorum = self._quorum
+        self._life = life = BrokerLife(
+            quorum.channel,
+            self._cluster_id,
+            self._loop,
+            lambda: self._publisher.image,
+            heartbeat_ms=self.config.broker_heartbeat_interval_ms,
+            caught_up=self._serve_clients_soon,
+            serving=self._become_ready,
+        )
+        if quorum.is_alone:
+            life.registered_at_once(registration, quorum.register_at_once(registration))
+            self._serve_clients()
+            self._become_ready()
+        else:
+            self._publisher.subscribe(lambda _: life.metadata_grew())
+            life.join(registration)
+
+    def when_ready(self, act: Callable[[], None]) -> None:
+        """Call `act` when this node serves, or now when it does."""
+        if self.is_ready:
+            act()
+        else:
+            self._on_ready.append(act)
+
+    def _become_ready(self) -> None:
+        if self.is_ready:
+            return
+        self.is_ready = True
+        log.info(
+            "ready",
+            node=self.node_id,
+            cluster=self._cluster_id,
+            listening=", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in self.endpoints),
+            partitions=len(self._partitions),
+            seconds=round(time.time() - self.started_seconds, 3),
+        )
+        for act in self._on_ready:
+            act()
+
+    def _serve_clients_soon(self) -> None:
+        # Not now: this comes from a subscriber of the metadata, and a subscriber cannot bring more of them.
+        self._loop.call_soon(self._serve_clients)
+
+    def _serve_clients(self) -> None:
+        """The metadata is known: hold the partitions it says, and listen."""
+        assert self._life is not None
+        config, quorum, life = self.config, self._quorum, self._life
+        store = quorum.store
+        self._logs.warn_of_strays(self._publisher.image)
+        self._publisher.subscribe(self._partitions.apply)
+        topics = CreationByController(quorum.channel)
+        self._groups = groups = GroupCoordinator(
+            config, topics, self._partitions, self._ports.entropy, self._steady_ms, self._loop
+        )
+        self._publisher.subscribe(groups.apply)
+        producer_ids = ProducerIds(quorum.channel, self.node_id, lambda: life.epoch)
+        markers = LocalMarkers(self._partitions, groups, self._clock.now_ms)
+        self._transactions = transactions = TransactionCoordinator(
+            config, self.node_id, topics, self._partitions, producer_ids, markers, self._steady_ms, self._loop
+        )
+        # After the groups: markers that are still to be written concern their partitions, too.
+        self._publisher.subscribe(transactions.apply)
         sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
             FETCH_SESSION_IDLE_SECONDS,
             self._clock.monotonic,
-            lambda: secrets.randbelow(SESSION_ID_MAX) + 1,
+            lambda: self._ports.entropy.below(SESSION_ID_MAX) + 1,
         )
         dispatch = build_dispatch(
             Parts(
                 config=config,
                 settings=self.settings,
-                cluster_id=cluster_id,
+                cluster_id=self._cluster_id,
                 node_id=self.node_id,
                 image=lambda: self._publisher.image,
-                controller_id=lambda: quorum.controller_id,
-                broker_epoch=lambda: quorum.broker_epoch,
-                commands=quorum,
+                controller_id=self._controller_for_clients,
+                broker_epoch=lambda: life.epoch,
+                forwarded=Forwarding(store, quorum.channel).wrap_all(
+                    passed_on(store, self.settings, QuorumDesk(store.driver, self._cluster_id))
+                ),
+                topics=topics,
                 partitions=self._partitions,
                 groups=groups,
                 producer_ids=producer_ids,
@@ -198,49 +299,69 @@ class BrokerNode:
         windows = Windows(config.quota_window_num, config.quota_window_size_seconds * 1000)
         throttling = Throttling(dispatch, windows, self._loop, self._steady_ms)
         self._publisher.subscribe(throttling.apply)
-        for listener, sock in sockets:
-            self._listeners.append(
-                Listener(
-                    listener.name,
-                    sock,
-                    self._loop,
-                    self._turn,
-                    dispatch.handle_frame,
-                    frame_bytes_max=config.socket_request_max_bytes,
-                    connections_max=config.max_connections,
-                    connections_per_address_max=config.max_connections_per_ip,
-                    idle_seconds_max=config.connections_max_idle_ms / 1000,
-                )
-            )
+        for listener, sock in self._client_sockets:
+            self._client_listeners.append(self._listener(listener, sock, dispatch.handle_frame))
+        self._client_sockets = []
         if self.own.metrics_port is not None:
             # Loaded only when asked for: the library takes longer to import than the broker to start.
             from tidelog.broker.metrics import MetricsServer, Sources
 
-            sources = Sources(dispatch, self._partitions, self._listeners, sessions, self.started_seconds)
+            sources = Sources(dispatch, self._partitions, self._client_listeners, sessions, self.started_seconds)
             self._metrics = MetricsServer(self.own.metrics_host, self.own.metrics_port, sources)
             self._metrics.start()
         self._storage.start(self._partitions)
         self._room_watch.start(self._partitions)
         self._compactor.start(self._partitions)
-        for made in self._listeners:
+        for made in self._client_listeners:
             made.start()
-        self._is_ready = True
-        log.info(
-            "ready",
-            node=self.node_id,
-            cluster=cluster_id,
-            listening=", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in self.endpoints),
-            partitions=len(self._partitions),
-            seconds=round(time.time() - self.started_seconds, 3),
+        life.ready()
+
+    def _listener(
+        self,
+        listener: ListenerAddress,
+        sock: socket.socket,
+        handle_frame: Callable[[Connection, memoryview], Call | None],
+        connection_closed: Callable[[Connection], None] | None = None,
+    ) -> Listener:
+        config = self.config
+        return Listener(
+            listener.name,
+            sock,
+            self._loop,
+            self._turn,
+            handle_frame,
+            frame_bytes_max=config.socket_request_max_bytes,
+            connections_max=config.max_connections,
+            connections_per_address_max=config.max_connections_per_ip,
+            idle_seconds_max=config.connections_max_idle_ms / 1000,
+            connection_closed=connection_closed,
         )
+
+    async def leave(self) -> None:
+        """Hand over what this node leads, before `stop`; patience has an end."""
+        if self._quorum.is_alone or not self._is_open:
+            return
+        left = asyncio.Event()
+        if self._life is not None:
+            self._life.leave(left.set)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(left.wait(), LEAVE_SECONDS_MAX)
+        self._quorum.hand_over()
+        await asyncio.sleep(HAND_OVER_SECONDS)
 
     def stop(self) -> None:
         """Stop cleanly: no more requests, everything on disk, the marker that says so."""
-        for listener in self._listeners:
+        if self._life is not None:
+            self._life.stop()
+        for _, sock in self._client_sockets:
+            sock.close()
+        listeners = self._client_listeners + self._listeners
+        for listener in listeners:
             listener.stop_accepting()
         self._turn.settle()
-        for listener in self._listeners:
+        for listener in listeners:
             listener.close()
+        self._quorum.stop()
         if self._transactions is not None:
             self._transactions.stop()
         if self._groups is not None:
@@ -251,7 +372,7 @@ class BrokerNode:
         self._room_watch.stop()
         self._storage.stop()
         self._executor.shutdown(wait=True)
-        if self._quorum is not None and self._is_ready:
+        if self._is_open:
             self._storage.note_high_watermarks()
             self._quorum.close()
             self._directories.close()
@@ -266,40 +387,50 @@ class BrokerNode:
     def _read_clock(self) -> None:
         self._turn_ms = self._clock.now_ms()
 
-    def _open_quorum(self) -> QuorumOfOne:
-        directory = self._directories.online()[0]
+    def _build_controller(self, image: ClusterImage) -> Controller:
         policy = Policy(
             default_partitions=self.config.num_partitions,
             default_replication_factor=self.config.default_replication_factor,
             delete_topics=self.config.delete_topic_enable,
+            broker_session_timeout_ms=self.config.broker_session_timeout_ms,
             static_settings=self.settings.static,
         )
-        return QuorumOfOne(
-            self.node_id,
-            open_metadata_log(directory.path, directory.open_files, self._clock),
-            lambda: Controller(policy, SystemEntropy()),
-            self._publisher,
-            self._clock.now_ms,
-            self._loop,
-            self._executor,
-        )
+        return Controller(policy, self._ports.entropy, image)
 
     def _log_config_of(self, partition: TopicPartition) -> LogConfig:
-        return self._logs.config_of(partition.topic, self.settings.topic(self._publisher.image, partition.topic))
+        return self._logs.config_of(partition.topic, self.settings.topic(self._last_known, partition.topic))
 
-    def _claim_directories(self) -> str:
-        """A new directory becomes this node's; the first one says which cluster this is."""
-        owners = [directory.owner for directory in self._directories.online() if directory.owner is not None]
-        cluster_id = owners[0].cluster_id if owners else encode_uuid(uuid4())
-        self._directories.claim(cluster_id, self.node_id)
-        return cluster_id
+    def _metadata_directory(self) -> LogDirectory:
+        """Where the metadata log is: the directory that is named for it, else the first."""
+        online = self._directories.online()
+        return next((one for one in online if one.path == self.config.metadata_log_dir), online[0])
+
+    def _find_cluster_id(self) -> str:
+        """What the directories say; a new cluster gets an id, the same one on all nodes that are given its voters."""
+        for directory in self._directories.online():
+            owner = read_owner(directory.files, directory.path)
+            if owner is not None:
+                return owner.cluster_id
+        if self.own.cluster_id is not None:
+            return self.own.cluster_id
+        voters = self.config.controller_quorum_voters
+        if len(voters) > 1 or (voters and not self.config.is_controller):
+            text = ",".join(f"{voter.node_id}@{voter.host}:{voter.port}" for voter in sorted(voters))
+            return encode_uuid(uuid5(NAMESPACE_URL, f"tidelog:{text}"))
+        return encode_uuid(self._ports.entropy.uuid())
+
+    def _controller_for_clients(self) -> NodeId:
+        """Whom clients send changes to: the controller if it is a broker, else this one, which passes them on."""
+        controller = self._quorum.store.controller_id
+        broker = self._publisher.image.brokers.get(controller)
+        return controller if broker is not None and not broker.fenced else self.node_id
 
     def _registration(self, listeners: list[tuple[ListenerAddress, int]]) -> BrokerRegistration:
         advertised = self.config.advertised_endpoints
         return BrokerRegistration(
             broker_id=self.node_id,
             epoch=0,
-            incarnation_id=uuid4(),
+            incarnation_id=self._ports.entropy.uuid(),
             endpoints={
                 listener.name: _endpoint(advertised.get(listener.name, listener), port) for listener, port in listeners
             },

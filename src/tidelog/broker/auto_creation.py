@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidelog.broker.commands import Commands
-from tidelog.controller.topics import NewTopic, TopicCreated, create
+from tidelog.broker.topic_creation import TopicCreation
+from tidelog.controller.topics import NewTopic, TopicCreated
 from tidelog.model.errors import ErrorCode, ProtocolError
 
 
 class AutoCreation:
-    def __init__(self, commands: Commands) -> None:
-        self._commands = commands
+    def __init__(self, topics: TopicCreation) -> None:
+        self._topics = topics
 
     def create_with_defaults(self, names: list[str], done: Callable[[dict[str, ErrorCode]], None]) -> None:
         """Create topics with the broker's default partitions and replicas; `done` gets the errors by name."""
@@ -29,4 +29,4 @@ class AutoCreation:
                 }
             )
 
-        self._commands.submit(lambda controller: create(controller, [NewTopic(name) for name in names]), answer)
+        self._topics.create([NewTopic(name) for name in names], answer)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from struct import Struct
+from typing import Final, Protocol
 
 from tidelog.wire.compiler import Output
 from tidelog.wire.frames import RequestHeader, encode_response
 from tidelog.wire.schema import Response
+
+FRAME_LENGTH: Final = Struct(">i")
 
 
 class AnswersInOrder(Protocol):
@@ -40,6 +43,13 @@ class Call:
     def answer(self, response: Response) -> None:
         header = self.header
         self.output = encode_response(header.correlation_id, response, header.api_version)
+        self.connection.answered(self)
+
+    def answer_encoded(self, frame: bytes) -> None:
+        """What somebody else made of the request: a whole response without its length."""
+        output = Output(FRAME_LENGTH.pack(len(frame)))
+        output += frame
+        self.output = output
         self.connection.answered(self)
 
     def answer_nothing(self) -> None:

@@ -85,6 +85,16 @@ class Repeats(Protocol):
     def stage(self, connection: Connection, reader: HeadReader, frame: memoryview) -> Call | None: ...
 
 
+class NoRepeats:
+    """For a listener where nobody produces."""
+
+    def learn(self, version: int, frame: memoryview, request: ProduceRequest) -> HeadReader | None:
+        return None
+
+    def stage(self, connection: Connection, reader: HeadReader, frame: memoryview) -> Call | None:
+        return None
+
+
 class Dispatch:
     def __init__(self, served: Iterable[Served], write_now: Callable[[], None], repeats: Repeats) -> None:
         self._repeats = repeats
@@ -171,6 +181,23 @@ class Dispatch:
         statistics.failures += 1
         log.exception("handler failed", api=statistics.name)
         connection.close(f"{statistics.name} handler failed")
+
+    def handle_inner(self, call: Call, frame: memoryview) -> bool:
+        """Handle a request that came inside of another one; False when it is not served. Raises MalformedMessage."""
+        header = call.header
+        api = self._served.get(header.api_key)
+        if api is None or header.api_version not in api.versions:
+            return False
+        request, _ = reader(api.request, header.api_version)(frame, header.body_position)
+        response = api.handler(call, request)
+        if response is not None:
+            call.answer(response)
+        return True
+
+    @property
+    def handlers(self) -> dict[type[Request], Handler]:
+        """Who answers what."""
+        return {api.request: api.handler for api in self._served.values()}
 
     def _find_route(self, call: Call) -> _Route | None:
         header = call.header

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from tidelog.broker.commands import Commands
 from tidelog.broker.group_shard import ShardHost
 from tidelog.broker.timers import Timers
-from tidelog.controller.topics import NewTopic, TopicCreated, create
+from tidelog.broker.topic_creation import TopicCreation
+from tidelog.controller.topics import NewTopic, TopicCreated
 from tidelog.groups.calls import Outcome
 from tidelog.groups.metadata import topics_changed
 from tidelog.groups.offsets.commit import end_transaction
@@ -57,7 +57,7 @@ class GroupCoordinator:
     def __init__(
         self,
         config: BrokerConfig,
-        commands: Commands,
+        topics: TopicCreation,
         partitions: LedPartitions,
         entropy: Entropy,
         now_ms: Callable[[], int],
@@ -65,7 +65,7 @@ class GroupCoordinator:
     ) -> None:
         self._config = config
         self._settings = group_settings(config)
-        self._commands = commands
+        self._topics = topics
         self._partitions = partitions
         self._entropy = entropy
         self._now_ms = now_ms
@@ -121,7 +121,7 @@ class GroupCoordinator:
             exists = error is None or error.code is ErrorCode.TOPIC_ALREADY_EXISTS
             done(ErrorCode.NONE if exists else ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
-        self._commands.submit(lambda controller: create(controller, [topic]), created)
+        self._topics.create([topic], created)
 
     def partition_of(self, group_id: str) -> PartitionIndex | None:
         """The partition that keeps a group; None while the topic does not exist."""

@@ -51,6 +51,7 @@ class Listener:
         connections_max: int,
         connections_per_address_max: int,
         idle_seconds_max: float,
+        connection_closed: Callable[[Connection], None] | None = None,
     ) -> None:
         self.name = name
         self._socket = listening
@@ -62,6 +63,7 @@ class Listener:
         self._connections_max = connections_max
         self._per_address_max = connections_per_address_max
         self._idle_seconds_max = idle_seconds_max
+        self._connection_closed = connection_closed
         self._idle_timer: asyncio.TimerHandle | None = None
         self._per_address: Counter[str] = Counter()
         self.connections: set[Connection] = set()
@@ -134,6 +136,8 @@ class Listener:
         if not self._per_address[host]:
             del self._per_address[host]
         log.debug("connection closed", peer=host, reason=reason)
+        if self._connection_closed is not None:
+            self._connection_closed(connection)
 
     def _schedule_idle_check(self) -> None:
         period = min(IDLE_CHECK_SECONDS_MAX, self._idle_seconds_max / IDLE_CHECKS_PER_PERIOD)

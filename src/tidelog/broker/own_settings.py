@@ -32,6 +32,13 @@ OWN_SETTINGS: Final = table(
             "Memory for large requests that are still arriving; a connection that would exceed it is closed.",
         ),
         Setting(
+            "tidelog.cluster.id",
+            SettingType.STRING,
+            None,
+            None,
+            "The id of the cluster, for directories that are not formatted; every node of it must have the same.",
+        ),
+        Setting(
             "tidelog.event.loop",
             SettingType.STRING,
             "auto",
@@ -78,6 +85,7 @@ class OwnSettings:
     room_limits: RoomLimits
     archive_dir: str | None
     archive_topics: tuple[str, ...]
+    cluster_id: str | None = None
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> OwnSettings:
@@ -93,7 +101,9 @@ class OwnSettings:
         folder, topics = values["tidelog.log.archive.dir"], values["tidelog.log.archive.topics"]
         assert (folder is None or isinstance(folder, str)) and isinstance(topics, tuple)
         limits = RoomLimits(percent, free_bytes)
-        return cls(port, str(values["tidelog.metrics.host"]), memory, limits, folder or None, topics)
+        cluster_id = values["tidelog.cluster.id"]
+        assert cluster_id is None or isinstance(cluster_id, str)
+        return cls(port, str(values["tidelog.metrics.host"]), memory, limits, folder or None, topics, cluster_id)
 
     def archives(self, topic: str) -> bool:
         """Whether expired segments of this topic are kept in the archive."""

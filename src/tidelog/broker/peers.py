@@ -22,7 +22,7 @@ from tidelog.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsRe
 from tidelog.wire.primitives import MalformedMessage
 from tidelog.wire.schema import Request, Response, VersionRange
 
-ResponseT = TypeVar("ResponseT", bound=Response)
+ResponseT = TypeVar("ResponseT")
 
 CORRELATION_ID_MAX: Final = 2**31 - 1
 # A fetch brings at most what its sender asked for and one batch more; this only stops nonsense.
@@ -37,10 +37,14 @@ API_VERSIONS_VERSION: Final = 3
 
 
 class PeerFailed(NamedTuple):
-    """No answer will come. Whether the request was carried out is not known, unless `sent` is false."""
+    """No answer will come. Whether the request was carried out is not known, unless `sent` is false.
+
+    `refused`: the other machine is there, and nobody serves at that address; a network that is cut says nothing.
+    """
 
     reason: str
     sent: bool = True
+    refused: bool = False
 
 
 class _Asked(NamedTuple):
@@ -140,10 +144,10 @@ class Peer:
         self._failures = 0
         self._send_waiting()
 
-    def on_closed(self, reason: str) -> None:
-        self._broke(reason)
+    def on_closed(self, reason: str, refused: bool) -> None:
+        self._broke(reason, refused)
 
-    def _broke(self, reason: str) -> None:
+    def _broke(self, reason: str, refused: bool = False) -> None:
         """The connection is no use any more: all who wait are told, and the next attempt comes a little later."""
         if self._connect_timer is not None:
             self._connect_timer.cancel()
@@ -153,14 +157,14 @@ class Peer:
         pause = min(BACKOFF_SECONDS_MIN * 2**self._failures, BACKOFF_SECONDS_MAX)
         self._failures = min(self._failures + 1, 16)
         self._connect_timer = self._timers.call_later(pause, self._backoff_over)
-        self._drop(reason)
+        self._drop(reason, refused)
 
     def _backoff_over(self) -> None:
         self._connect_timer = None
         if self._waiting and not self._closed:
             self._connect()
 
-    def _drop(self, reason: str) -> None:
+    def _drop(self, reason: str, refused: bool = False) -> None:
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.close()
@@ -170,7 +174,7 @@ class Peer:
         for sent in in_flight:
             sent.answer(PeerFailed(reason))
         for asked in waiting:
-            asked.answer(PeerFailed(reason, sent=False))
+            asked.answer(PeerFailed(reason, sent=False, refused=refused))
 
     # Asking and answering
 
@@ -200,8 +204,9 @@ class Peer:
         self._next_correlation_id = 0 if correlation_id == CORRELATION_ID_MAX else correlation_id + 1
         response = request.RESPONSE
         assert issubclass(response, Response), response
+        frame = encode_request(request, version, correlation_id, self._client_id)
         self._in_flight.append(_InFlight(correlation_id, response, version, answer, deadline))
-        self._stream.send(encode_request(request, version, correlation_id, self._client_id))
+        self._stream.send(frame)
 
     def on_frame(self, frame: memoryview) -> None:
         if not self._in_flight:

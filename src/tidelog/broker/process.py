@@ -61,9 +61,11 @@ async def _serve(properties: Mapping[str, str], on_ready: Callable[[BrokerNode],
     gc.freeze()
     gc.set_threshold(GC_YOUNG_OBJECTS, 20, 100)
     if on_ready is not None:
-        on_ready(node)
+        started, tell = node, on_ready
+        node.when_ready(lambda: tell(started))
     await stopping.wait()
     log.info("stopping")
+    await node.leave()
     node.stop()
     log.info("stopped")
     return 0

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from tidelog.broker.commands import Commands
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.timers import Timers
+from tidelog.broker.topic_creation import TopicCreation
 from tidelog.broker.transaction_markers import LocalMarkers, MarkerSender
 from tidelog.broker.transaction_request import Command
 from tidelog.broker.transaction_shard import TransactionShardHost
-from tidelog.controller.topics import NewTopic, TopicCreated, create
+from tidelog.controller.topics import NewTopic, TopicCreated
 from tidelog.metadata.delta import Delta
 from tidelog.metadata.image import ClusterImage
 from tidelog.model.broker_settings import BrokerConfig
@@ -48,7 +48,7 @@ class TransactionCoordinator:
         self,
         config: BrokerConfig,
         node_id: NodeId,
-        commands: Commands,
+        topics: TopicCreation,
         partitions: LedPartitions,
         producer_ids: ProducerIds,
         markers: LocalMarkers,
@@ -58,7 +58,7 @@ class TransactionCoordinator:
         self._config = config
         self._settings = transaction_settings(config)
         self._node_id = node_id
-        self._commands = commands
+        self._topics = topics
         self._partitions = partitions
         self._producer_ids = producer_ids
         self._markers = markers
@@ -112,7 +112,7 @@ class TransactionCoordinator:
             exists = error is None or error.code is ErrorCode.TOPIC_ALREADY_EXISTS
             done(ErrorCode.NONE if exists else ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
-        self._commands.submit(lambda controller: create(controller, [topic]), created)
+        self._topics.create([topic], created)
 
     def partition_of(self, transactional_id: str) -> PartitionIndex | None:
         """The partition that keeps a transactional id; None while the topic does not exist."""

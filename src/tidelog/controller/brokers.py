@@ -122,6 +122,22 @@ def fence_silent(controller: Controller, now_ms: int) -> Result[Message, NodeId 
     return _fence(controller, controller.image.brokers[silent[0]], silent[0])
 
 
+def renew_sessions(controller: Controller, now_ms: int) -> Result[Message, NodeId | None]:
+    """Give every broker a new session, for a controller that could not listen to them."""
+    for broker in controller.image.unfenced_brokers():
+        controller.sessions.touch(broker.broker_id, broker.epoch, now_ms)
+    return Result([], None)
+
+
+def fence_gone(controller: Controller, broker_id: NodeId, epoch: int) -> Result[Message, bool]:
+    """Fence a broker whose process is known to be gone; False when that is done, or it has come back meanwhile."""
+    broker = controller.image.brokers.get(broker_id)
+    if broker is None or broker.epoch != epoch or broker.fenced:
+        return Result([], False)
+    controller.sessions.forget(broker_id)
+    return _fence(controller, broker, True)
+
+
 def elect_leaderless(controller: Controller) -> Result[Message, None]:
     """Finish elections that an earlier controller began, or that a new setting allows. For whoever begins to lead."""
     return Result(list(leadership.leaderless(controller)), None, atomic=False)

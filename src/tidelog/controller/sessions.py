@@ -19,6 +19,8 @@ class Session:
     heard_ms: int
     # The last metadata record it has applied.
     metadata_offset: Offset = NO_OFFSET
+    # Whether the connection that its last sign of life came by is still there.
+    connected: bool = True
     # Everyone must have seen this record before a broker that shuts down may go.
     shutdown_offset: Offset = NO_OFFSET
 
@@ -36,11 +38,28 @@ class Sessions:
         if session is None or session.epoch != epoch:
             session = self._sessions[broker] = Session(epoch, now_ms)
         session.heard_ms = now_ms
+        session.connected = True
         return session
+
+    def disconnected(self, broker: NodeId) -> None:
+        """Its connection broke. That alone fences nobody, but another incarnation need not wait any more."""
+        session = self._sessions.get(broker)
+        if session is not None:
+            session.connected = False
+
+    def silent_since(self, broker: NodeId, now_ms: int) -> int | None:
+        """How long a broker has said nothing, in milliseconds; None for one that was never heard of."""
+        session = self._sessions.get(broker)
+        return None if session is None else now_ms - session.heard_ms
 
     def valid(self, broker: NodeId, epoch: int, now_ms: int) -> bool:
         session = self._sessions.get(broker)
-        return session is not None and session.epoch == epoch and now_ms - session.heard_ms < self.timeout_ms
+        return (
+            session is not None
+            and session.connected
+            and session.epoch == epoch
+            and now_ms - session.heard_ms < self.timeout_ms
+        )
 
     def expired(self, brokers: Iterable[tuple[NodeId, int]], now_ms: int) -> list[NodeId]:
         """Those of the brokers, each with its epoch, that were silent for too long."""

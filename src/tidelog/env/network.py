@@ -53,7 +53,9 @@ class StreamUser(Protocol):
         """A whole frame without its length. The memory is the user's for as long as it holds it."""
         ...
 
-    def on_closed(self, reason: str) -> None: ...
+    def on_closed(self, reason: str, refused: bool) -> None:
+        """`refused`: the other machine answered that nobody is there, or whoever was there hung up."""
+        ...
 
 
 class Stream(Protocol):
@@ -134,7 +136,7 @@ class SocketStream:
             self._fail(f"cannot connect: {error.strerror}")
             return
         if outcome not in (0, errno.EINPROGRESS):
-            self._fail(f"cannot connect: {errno.errorcode.get(outcome, str(outcome))}")
+            self._fail(f"cannot connect: {errno.errorcode.get(outcome, str(outcome))}", outcome == errno.ECONNREFUSED)
             return
         self._writing = True
         self._poller.add_writer(made.fileno(), self._on_connected)
@@ -146,7 +148,7 @@ class SocketStream:
         self._poller.remove_writer(made.fileno())
         outcome = made.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if outcome:
-            self._fail(f"cannot connect: {errno.errorcode.get(outcome, str(outcome))}")
+            self._fail(f"cannot connect: {errno.errorcode.get(outcome, str(outcome))}", outcome == errno.ECONNREFUSED)
             return
         self._poller.add_reader(made.fileno(), self._on_readable)
         self._user.on_open()
@@ -204,10 +206,10 @@ class SocketStream:
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            self._fail(f"receive failed: {error.strerror}")
+            self._fail(f"receive failed: {error.strerror}", error.errno == errno.ECONNRESET)
             return
         if not count:
-            self._fail("the peer closed the connection")
+            self._fail("the peer closed the connection", refused=True)
         elif body is None:
             self._split(self._begun + self._scratch[:count])
         else:
@@ -241,10 +243,10 @@ class SocketStream:
 
     # The end
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, reason: str, refused: bool = False) -> None:
         if not self._closed:
             self.close()
-            self._user.on_closed(reason)
+            self._user.on_closed(reason, refused)
 
     def close(self) -> None:
         if self._closed:

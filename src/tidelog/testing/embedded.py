@@ -142,8 +142,9 @@ class Broker:
         node = BrokerNode(self._properties(), self._loop)
         try:
             node.start()
-            started.set_result(node)
+            node.when_ready(lambda: started.set_result(node))
             await self._stopping.wait()
+            await node.leave()
         finally:
             node.stop()
 

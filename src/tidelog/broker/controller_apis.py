@@ -1,0 +1,132 @@
+"""The table of APIs on a controller's listener: the quorum's own, those of brokers, and what brokers pass on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidelog.broker.call import Call
+from tidelog.broker.dispatch import Dispatch, NoRepeats, Served, serve
+from tidelog.broker.handlers.allocate_producer_ids import AllocateProducerIdsHandler
+from tidelog.broker.handlers.alter_client_quotas import AlterClientQuotasHandler
+from tidelog.broker.handlers.alter_configs import AlterConfigsHandler
+from tidelog.broker.handlers.alter_partition import AlterPartitionHandler
+from tidelog.broker.handlers.alter_partition_reassignments import AlterPartitionReassignmentsHandler
+from tidelog.broker.handlers.api_versions import ApiVersionsHandler
+from tidelog.broker.handlers.begin_quorum_epoch import BeginQuorumEpochHandler
+from tidelog.broker.handlers.broker_heartbeat import BrokerHeartbeatHandler
+from tidelog.broker.handlers.broker_registration import BrokerRegistrationHandler
+from tidelog.broker.handlers.create_partitions import CreatePartitionsHandler
+from tidelog.broker.handlers.create_topics import CreateTopicsHandler
+from tidelog.broker.handlers.delete_topics import DeleteTopicsHandler
+from tidelog.broker.handlers.describe_quorum import DescribeQuorumHandler
+from tidelog.broker.handlers.elect_leaders import ElectLeadersHandler
+from tidelog.broker.handlers.end_quorum_epoch import EndQuorumEpochHandler
+from tidelog.broker.handlers.envelope import EnvelopeHandler
+from tidelog.broker.handlers.fetch_snapshot import FetchSnapshotHandler
+from tidelog.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
+from tidelog.broker.handlers.metadata_fetch import MetadataFetchHandler
+from tidelog.broker.handlers.raft_voters import AddRaftVoterHandler, RemoveRaftVoterHandler, UpdateRaftVoterHandler
+from tidelog.broker.handlers.unregister_broker import UnregisterBrokerHandler
+from tidelog.broker.handlers.vote import VoteHandler
+from tidelog.broker.raft.answering import QuorumDesk
+from tidelog.broker.raft.metadata_log import MetadataLog
+from tidelog.broker.raft.store import QuorumStore
+from tidelog.broker.settings import LiveSettings
+from tidelog.controller.features import SUPPORTED
+from tidelog.model.ids import NodeId
+from tidelog.wire.messages.add_raft_voter import AddRaftVoterRequest
+from tidelog.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from tidelog.wire.messages.alter_client_quotas import AlterClientQuotasRequest
+from tidelog.wire.messages.alter_configs import AlterConfigsRequest
+from tidelog.wire.messages.alter_partition import AlterPartitionRequest
+from tidelog.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from tidelog.wire.messages.api_versions import ApiVersionsRequest
+from tidelog.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from tidelog.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from tidelog.wire.messages.broker_registration import BrokerRegistrationRequest
+from tidelog.wire.messages.create_partitions import CreatePartitionsRequest
+from tidelog.wire.messages.create_topics import CreateTopicsRequest
+from tidelog.wire.messages.delete_topics import DeleteTopicsRequest
+from tidelog.wire.messages.describe_quorum import DescribeQuorumRequest
+from tidelog.wire.messages.elect_leaders import ElectLeadersRequest
+from tidelog.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
+from tidelog.wire.messages.envelope import EnvelopeRequest
+from tidelog.wire.messages.fetch import FetchRequest
+from tidelog.wire.messages.fetch_snapshot import FetchSnapshotRequest
+from tidelog.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from tidelog.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from tidelog.wire.messages.unregister_broker import UnregisterBrokerRequest
+from tidelog.wire.messages.update_raft_voter import UpdateRaftVoterRequest
+from tidelog.wire.messages.vote import VoteRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerParts:
+    """What the controller's handlers are built from."""
+
+    desk: QuorumDesk
+    metadata_log: MetadataLog
+    store: QuorumStore
+    settings: LiveSettings
+    cluster_id: str
+    now_ms: Callable[[], int]
+    heard: Callable[[NodeId, Call], None]
+
+
+def build_controller_dispatch(parts: ControllerParts) -> Dispatch:
+    dispatch: Dispatch
+    api_versions = ApiVersionsHandler(lambda: dispatch.api_versions, SUPPORTED, lambda: parts.store.image)
+    envelope = EnvelopeHandler(parts.store, lambda call, frame: dispatch.handle_inner(call, frame))
+    dispatch = Dispatch(
+        [
+            serve(ApiVersionsRequest, api_versions),
+            serve(EnvelopeRequest, envelope),
+            *_of_the_quorum(parts),
+            *_of_brokers(parts),
+            *passed_on(parts.store, parts.settings, parts.desk),
+        ],
+        lambda: None,
+        NoRepeats(),
+    )
+    return dispatch
+
+
+def _of_the_quorum(parts: ControllerParts) -> list[Served]:
+    desk = parts.desk
+    return [
+        serve(VoteRequest, VoteHandler(desk)),
+        serve(BeginQuorumEpochRequest, BeginQuorumEpochHandler(desk)),
+        serve(EndQuorumEpochRequest, EndQuorumEpochHandler(desk)),
+        serve(FetchRequest, MetadataFetchHandler(desk, parts.metadata_log), "12-18"),
+        serve(FetchSnapshotRequest, FetchSnapshotHandler(desk, parts.metadata_log)),
+        serve(UpdateRaftVoterRequest, UpdateRaftVoterHandler(desk)),
+    ]
+
+
+def _of_brokers(parts: ControllerParts) -> list[Served]:
+    store = parts.store
+    return [
+        serve(BrokerRegistrationRequest, BrokerRegistrationHandler(store, parts.cluster_id, parts.now_ms)),
+        serve(BrokerHeartbeatRequest, BrokerHeartbeatHandler(store, parts.now_ms, parts.heard)),
+        serve(AllocateProducerIdsRequest, AllocateProducerIdsHandler(store)),
+        serve(AlterPartitionRequest, AlterPartitionHandler(store)),
+    ]
+
+
+def passed_on(store: QuorumStore, settings: LiveSettings, desk: QuorumDesk) -> list[Served]:
+    """What clients may ask any broker, and only the controller can do."""
+    return [
+        serve(CreateTopicsRequest, CreateTopicsHandler(store, settings.describe_new_topic)),
+        serve(DeleteTopicsRequest, DeleteTopicsHandler(store)),
+        serve(CreatePartitionsRequest, CreatePartitionsHandler(store)),
+        serve(ElectLeadersRequest, ElectLeadersHandler(store)),
+        serve(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsHandler(store)),
+        serve(AlterConfigsRequest, AlterConfigsHandler(store)),
+        serve(IncrementalAlterConfigsRequest, IncrementalAlterConfigsHandler(store)),
+        serve(AlterClientQuotasRequest, AlterClientQuotasHandler(store)),
+        serve(UnregisterBrokerRequest, UnregisterBrokerHandler(store)),
+        serve(DescribeQuorumRequest, DescribeQuorumHandler(desk)),
+        serve(AddRaftVoterRequest, AddRaftVoterHandler(desk)),
+        serve(RemoveRaftVoterRequest, RemoveRaftVoterHandler(desk)),
+    ]

@@ -1,0 +1,53 @@
+"""What a broker needs of the machine it runs on: clock, disk, threads, connections to others, chance.
+
+Made by whoever starts a `BrokerNode`, handed on by `assembly.py`; a simulation gives its own.
+"""
+
+from __future__ import annotations
+
+import secrets
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final, Protocol
+from uuid import UUID, uuid4
+
+from tidelog.env.clock import Clock, RealClock
+from tidelog.env.files import Files, RealFiles
+from tidelog.env.network import Dialer, Poller, SocketDialer
+
+THREADS: Final = 4
+
+
+class Entropy(Protocol):
+    """Chance."""
+
+    def uuid(self) -> UUID: ...
+
+    def below(self, limit: int) -> int:
+        """A number from 0 to `limit` - 1."""
+        ...
+
+
+class SystemEntropy:
+    """Ids and numbers that nobody can guess or repeat."""
+
+    def uuid(self) -> UUID:
+        return uuid4()
+
+    def below(self, limit: int) -> int:
+        return secrets.randbelow(limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    clock: Clock
+    files: Files
+    executor: Executor
+    dialer: Dialer
+    entropy: Entropy
+
+
+def real_ports(loop: Poller) -> Ports:
+    """The machine's own."""
+    executor = ThreadPoolExecutor(THREADS, thread_name_prefix="tidelog-disk")
+    return Ports(RealClock(), RealFiles(), executor, SocketDialer(loop, executor), SystemEntropy())
