@@ -37,7 +37,11 @@ class BeginQuorumEpochHandler:
         def answer(effect: AnswerBeginEpoch) -> None:
             data = BeginQuorumEpochResponsePartitionData(0, effect.error, effect.leader, effect.epoch)
             topics = [BeginQuorumEpochResponseTopicData(request.topics[0].topic_name, [data])]
-            call.answer(BeginQuorumEpochResponse(0, topics, self._desk.endpoint_of(effect.leader, NodeEndpoint)))
+            call.answer(
+                BeginQuorumEpochResponse(
+                    0, topics, self._desk.endpoint_of(effect.leader, NodeEndpoint, told=call.header.api_version >= 1)
+                )
+            )
 
         self._desk.ask(
             lambda call_id: BeginEpochRequested(

@@ -37,7 +37,11 @@ class EndQuorumEpochHandler:
         def answer(effect: AnswerEndEpoch) -> None:
             data = EndQuorumEpochResponsePartitionData(0, effect.error, effect.leader, effect.epoch)
             topics = [EndQuorumEpochResponseTopicData(request.topics[0].topic_name, [data])]
-            call.answer(EndQuorumEpochResponse(0, topics, self._desk.endpoint_of(effect.leader, NodeEndpoint)))
+            call.answer(
+                EndQuorumEpochResponse(
+                    0, topics, self._desk.endpoint_of(effect.leader, NodeEndpoint, told=call.header.api_version >= 1)
+                )
+            )
 
         self._desk.ask(
             lambda call_id: EndEpochRequested(

@@ -31,7 +31,7 @@ class FetchSnapshotHandler:
         def answer(effect: AnswerFetchSnapshot) -> None:
             data = self._piece(effect, min(request.max_bytes, FETCH_BYTES_MAX))
             topics = [wire.FetchSnapshotResponseTopicSnapshot(request.topics[0].name, [data])]
-            endpoints = self._desk.endpoint_of(effect.leader, wire.NodeEndpoint)
+            endpoints = self._desk.endpoint_of(effect.leader, wire.NodeEndpoint, told=call.header.api_version >= 1)
             call.answer(wire.FetchSnapshotResponse(topics=topics, node_endpoints=endpoints))
 
         self._desk.ask(

@@ -29,6 +29,7 @@ from tidelog.wire.messages.fetch import (
 
 FIRST_VERSION_WITH_IDS: Final = 13
 FIRST_VERSION_WITH_STATE: Final = 15
+FIRST_VERSION_WITH_ENDPOINTS: Final = 16
 
 
 class MetadataFetchHandler:
@@ -46,7 +47,8 @@ class MetadataFetchHandler:
         replica_id = request.replica_state.replica_id if version >= FIRST_VERSION_WITH_STATE else request.replica_id
 
         def answer(effect: AnswerFetch) -> None:
-            call.answer(self._response(effect, min(request.max_bytes, asked.partition_max_bytes, FETCH_BYTES_MAX)))
+            max_bytes = min(request.max_bytes, asked.partition_max_bytes, FETCH_BYTES_MAX)
+            call.answer(self._response(effect, max_bytes, version))
 
         self._desk.ask(
             lambda call_id: FetchRequested(
@@ -62,7 +64,7 @@ class MetadataFetchHandler:
         )
         return None
 
-    def _response(self, effect: AnswerFetch, max_bytes: int) -> FetchResponse:
+    def _response(self, effect: AnswerFetch, max_bytes: int, version: int) -> FetchResponse:
         data = PartitionData(
             partition_index=0,
             error_code=effect.error,
@@ -81,7 +83,9 @@ class MetadataFetchHandler:
             # Read, not sent from the file: a leader that is none any more may cut it while it is being sent.
             data.records = self._log.read(effect.read_from, max_bytes)
         topic = FetchableTopicResponse(METADATA_PARTITION.topic, METADATA_TOPIC_ID, [data])
-        return FetchResponse(responses=[topic], node_endpoints=self._desk.endpoint_of(effect.leader, NodeEndpoint))
+        told = version >= FIRST_VERSION_WITH_ENDPOINTS
+        endpoints = self._desk.endpoint_of(effect.leader, NodeEndpoint, told=told)
+        return FetchResponse(responses=[topic], node_endpoints=endpoints)
 
 
 def _is_about_metadata(request: FetchRequest, version: int) -> bool:

@@ -35,7 +35,11 @@ class VoteHandler:
         def answer(effect: AnswerVote) -> None:
             data = VoteResponsePartitionData(0, effect.error, effect.leader, effect.epoch, effect.granted)
             topics = [VoteResponseTopicData(request.topics[0].topic_name, [data])]
-            call.answer(VoteResponse(0, topics, self._desk.endpoint_of(effect.leader, NodeEndpoint)))
+            call.answer(
+                VoteResponse(
+                    0, topics, self._desk.endpoint_of(effect.leader, NodeEndpoint, told=call.header.api_version >= 1)
+                )
+            )
 
         self._desk.ask(
             lambda call_id: VoteRequested(

@@ -29,9 +29,9 @@ class QuorumDesk:
     def ask(self, event: Callable[[int], Event], answer: Callable[[Any], None]) -> None:
         self.driver.ask(event, answer)
 
-    def endpoint_of(self, leader: NodeId, make: Callable[[int, str, int], NodeT]) -> list[NodeT]:
-        """Where the leader is, for the answer; empty when that is not known."""
-        address: Address | None = self.driver.addresses.get(leader) if leader >= 0 else None
+    def endpoint_of(self, leader: NodeId, make: Callable[[int, str, int], NodeT], *, told: bool) -> list[NodeT]:
+        """Where the leader is, for an answer whose version has room for it; empty when that is not known."""
+        address: Address | None = self.driver.addresses.get(leader) if told and leader >= 0 else None
         return [] if address is None else [make(leader, address.host, address.port)]
 
 
