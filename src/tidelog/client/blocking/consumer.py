@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Self, TypeVar, Unpack
 
@@ -134,6 +134,16 @@ class Consumer:
     def went_to(self, offset: Offset) -> None:
         """The chunk that `poll_chunk` gave last was read up to here."""
         self._outlet.went_to(offset)
+
+    def poll_arrow(self, timeout_s: float = POLL_S, columns: Sequence[str] | None = None) -> Any:
+        """Rows as soon as there are any, of one partition, as a pyarrow.RecordBatch; without rows when the time is up.
+
+        `columns`: some of topic, partition, offset, timestamp, timestamp_type, key, value, headers. Needs
+        `tidelog[arrow]`; deserializers are for records alone.
+        """
+        from tidelog.client.arrow_poll import poll_arrow
+
+        return poll_arrow(self, timeout_s, columns, self._options.check_crcs)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Go on from an offset."""
