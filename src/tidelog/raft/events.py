@@ -138,9 +138,13 @@ class UpdateVoter(Struct, frozen=True):
 
 
 class RequestFailed(Struct, frozen=True):
-    """No answer will come: the connection broke, or the answer made no sense."""
+    """No answer will come: the connection broke, or the answer made no sense.
+
+    `refused`: the machine is there and the process is not; a leader that is gone is not waited for.
+    """
 
     request_id: int
+    refused: bool = False
 
 
 class VoteAnswered(Struct, frozen=True):

@@ -70,6 +70,13 @@ def _refusal(node: Node, event: BeginEpochRequested | EndEpochRequested) -> Erro
     return ErrorCode.NONE
 
 
+def leader_is_gone(node: Node, role: Follower) -> None:
+    """Whoever was asked is not there any more. If it was the leader, it will never lead this epoch again."""
+    if not role.asks_around:
+        role.has_fetched = False
+        role.lost_at_ms = min(role.lost_at_ms, node.now_ms + node.random_poll_timeout_ms() // 4)
+
+
 def _succession_delay_ms(node: Node, successors: tuple[ReplicaKey, ...]) -> int:
     """The first in the list stands at once, each further one waits twice as long as the one before."""
     longest_ms = node.settings.election_backoff_max_ms

@@ -80,6 +80,8 @@ def _on_request_failed(node: Node, event: RequestFailed) -> None:
             errands = [role.errand]
         case Follower():
             errands = [role.errand, role.update]
+            if event.refused and event.request_id == role.errand.request_id:
+                following.leader_is_gone(node, role)
         case Prospective() | Candidate():
             errands = [*role.ballot.errands.values()]
         case Leader():

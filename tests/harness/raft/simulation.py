@@ -125,7 +125,7 @@ class Cluster:
             self.calls[self._call_id] = call
             member.step(kind(self._call_id, *call.body))
         elif self.random.random() < self.plan.notices_loss:
-            self.after(1, call.source.deliver, call.incarnation, on.RequestFailed(call.request_id))
+            self.after(1, call.source.deliver, call.incarnation, on.RequestFailed(call.request_id, refused=True))
 
     def answer(self, member: Member, call_id: int, kind: Any, body: tuple[Any, ...]) -> None:
         call = self.calls.pop(call_id)

@@ -126,6 +126,24 @@ def test_only_the_answer_to_the_last_fetch_counts() -> None:
     assert desk.only(do.AppendFetched).end_offset == 4
 
 
+def test_a_leader_whose_process_is_gone_is_not_waited_for() -> None:
+    desk, request = follower((1, 3))
+    desk.step(on.RequestFailed(request.request_id, refused=True))
+
+    desk.pass_time(SETTINGS.election_timeout_ms // 4)
+
+    assert desk.all(do.BecameProspective)
+
+
+def test_a_leader_that_is_only_out_of_reach_is_waited_for() -> None:
+    desk, request = follower((1, 3))
+    desk.step(on.RequestFailed(request.request_id))
+
+    desk.pass_time(SETTINGS.election_timeout_ms // 4)
+
+    assert not desk.all(do.BecameProspective)
+
+
 def test_what_another_one_serves_is_not_taken() -> None:
     desk, request = follower((1, 3))
 

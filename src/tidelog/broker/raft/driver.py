@@ -319,7 +319,7 @@ class QuorumDriver:
 
         def answered(response: Response | PeerFailed) -> None:
             if isinstance(response, PeerFailed):
-                self.handle(on.RequestFailed(effect.request_id))
+                self.handle(on.RequestFailed(effect.request_id, response.refused))
                 return
             self._learn_endpoints(response)
             self.handle(event_of(effect, NodeId(to), response))
