@@ -22,7 +22,7 @@ from tidelog.broker.handlers.offset_fetch import OffsetFetchHandler
 from tidelog.broker.handlers.produce import ProduceHandler
 from tidelog.broker.handlers.txn_offset_commit import TxnOffsetCommitHandler
 from tidelog.broker.partition_logs import log_config
-from tidelog.broker.transaction_coordinator import TransactionCoordinator
+from tidelog.broker.transaction_coordinator import TransactionCoordinator, transaction_settings
 from tidelog.broker.transaction_markers import LocalMarkers
 from tidelog.broker.transaction_verification import TransactionVerification
 from tidelog.broker.turn import Turn
@@ -184,7 +184,15 @@ class SimulatedBroker:
         markers = LocalMarkers(self.partitions, groups, loop.now_ms)
         producer_ids: Any = _ProducerIds(loop)
         self.transactions = TransactionCoordinator(
-            CONFIG, NODE, commands, self.partitions, producer_ids, markers, loop.now_ms, loop
+            transaction_settings(CONFIG, 100),
+            CONFIG,
+            NODE,
+            commands,
+            self.partitions,
+            producer_ids,
+            markers,
+            loop.now_ms,
+            loop,
         )
         self.transactions.apply(APPEARED)
         verification = TransactionVerification(

@@ -36,7 +36,7 @@ from tidelog.broker.settings import LiveSettings
 from tidelog.broker.storage import Storage
 from tidelog.broker.throttling import Throttling
 from tidelog.broker.topic_creation import CreationByController
-from tidelog.broker.transaction_coordinator import TransactionCoordinator
+from tidelog.broker.transaction_coordinator import TransactionCoordinator, transaction_settings
 from tidelog.broker.transaction_markers import LocalMarkers
 from tidelog.broker.turn import Turn
 from tidelog.controller.features import SUPPORTED
@@ -261,7 +261,15 @@ class BrokerNode:
         producer_ids = ProducerIds(quorum.channel, self.node_id, lambda: life.epoch)
         markers = LocalMarkers(self._partitions, groups, self._clock.now_ms)
         self._transactions = transactions = TransactionCoordinator(
-            config, self.node_id, topics, self._partitions, producer_ids, markers, self._steady_ms, self._loop
+            transaction_settings(config, self.own.two_phase_ids_max),
+            config,
+            self.node_id,
+            topics,
+            self._partitions,
+            producer_ids,
+            markers,
+            self._steady_ms,
+            self._loop,
         )
         # After the groups: markers that are still to be written concern their partitions, too.
         self._publisher.subscribe(transactions.apply)

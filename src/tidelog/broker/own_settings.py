@@ -60,6 +60,13 @@ OWN_SETTINGS: Final = table(
             "The same for a number of bytes; of a small file system a tenth stands for them. Both 0: until it is full.",
         ),
         Setting(
+            "tidelog.two.phase.ids.max",
+            SettingType.INT,
+            "1000",
+            Range(0),
+            "Transactional ids of each partition of __transaction_state that may use two-phase commit.",
+        ),
+        Setting(
             "tidelog.log.archive.dir",
             SettingType.STRING,
             None,
@@ -85,6 +92,7 @@ class OwnSettings:
     room_limits: RoomLimits
     archive_dir: str | None
     archive_topics: tuple[str, ...]
+    two_phase_ids_max: int
     cluster_id: str | None = None
 
     @classmethod
@@ -100,10 +108,13 @@ class OwnSettings:
         assert isinstance(percent, float) and isinstance(free_bytes, int)
         folder, topics = values["tidelog.log.archive.dir"], values["tidelog.log.archive.topics"]
         assert (folder is None or isinstance(folder, str)) and isinstance(topics, tuple)
+        two_phase_ids_max = values["tidelog.two.phase.ids.max"]
+        assert isinstance(two_phase_ids_max, int)
         limits = RoomLimits(percent, free_bytes)
         cluster_id = values["tidelog.cluster.id"]
         assert cluster_id is None or isinstance(cluster_id, str)
-        return cls(port, str(values["tidelog.metrics.host"]), memory, limits, folder or None, topics, cluster_id)
+        host = str(values["tidelog.metrics.host"])
+        return cls(port, host, memory, limits, folder or None, topics, two_phase_ids_max, cluster_id)
 
     def archives(self, topic: str) -> bool:
         """Whether expired segments of this topic are kept in the archive."""

@@ -33,19 +33,21 @@ START_OVER_SECONDS: Final = 0.1
 ReplyT = TypeVar("ReplyT")
 
 
-def transaction_settings(config: BrokerConfig) -> Settings:
+def transaction_settings(config: BrokerConfig, two_phase_ids_max: int) -> Settings:
     """What the broker's properties say about transactions."""
     return Settings(
         timeout_ms_max=config.transaction_max_timeout_ms,
         id_expiration_ms=config.transactional_id_expiration_ms,
         id_expiration_check_interval_ms=config.transaction_remove_expired_transaction_cleanup_interval_ms,
         two_phase_commit=config.transaction_two_phase_commit_enable,
+        two_phase_ids_max=two_phase_ids_max,
     )
 
 
 class TransactionCoordinator:
     def __init__(
         self,
+        settings: Settings,
         config: BrokerConfig,
         node_id: NodeId,
         topics: TopicCreation,
@@ -56,7 +58,7 @@ class TransactionCoordinator:
         timers: Timers,
     ) -> None:
         self._config = config
-        self._settings = transaction_settings(config)
+        self._settings = settings
         self._node_id = node_id
         self._topics = topics
         self._partitions = partitions

@@ -153,9 +153,12 @@ class Producers:
             )
 
     def check_begin(self, header: BatchHeader) -> None:
-        """A batch of a transaction either continues one that is open here, or its coordinator has agreed to it."""
+        """A batch of a transaction either continues one that is open here, or its coordinator has agreed to it.
+
+        One that is open with an older epoch was kept prepared (KIP-939): it takes no more.
+        """
         entry = self._entries.get(ProducerId(header.producer_id))
-        if entry is None or entry.transaction_first_offset == NO_OFFSET:
+        if entry is None or entry.transaction_first_offset == NO_OFFSET or entry.epoch != header.producer_epoch:
             self.verifications.check(header, entry is not None)
 
     def check_marker(

@@ -198,6 +198,43 @@ def test_offsets_that_are_sent_again_before_the_first_were_answered_are_taken_tw
     assert bench.committed_offset() == 42
 
 
+RETRIED_BY_EVERY_CLIENT = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+}
+
+
+def test_no_fault_of_the_disk_is_told_as_an_unknown_server_error_nor_as_anything_that_costs_the_epoch() -> None:
+    """UNKNOWN_SERVER_ERROR makes clients take a new epoch and send again what may have been written."""
+    bench = Bench(strict=False)
+    pair = bench.initialised()
+    bench.world.files.capacity_bytes = 0
+    codes = {bench.write(pair)}
+    for answers, code_of in (
+        (bench.init(), lambda it: it.error_code),
+        (bench.commit_offset(pair, 1), lambda it: it.topics[0].partitions[0].error_code),
+    ):
+        bench.run(1_000)
+        codes.add(ErrorCode(code_of(answers[0])))
+    assert codes <= RETRIED_BY_EVERY_CLIENT
+    bench.world.files.capacity_bytes = None
+    bench.run(1_000)
+
+    assert bench.write(pair) is ErrorCode.NONE, "the same producer goes on under its epoch"
+    bench.world.files.capacity_bytes = 0
+    ended = bench.end(pair)
+    bench.run(1_000)
+    assert ErrorCode(ended[0].error_code) in RETRIED_BY_EVERY_CLIENT
+    bench.world.files.capacity_bytes = None
+    bench.run(1_000)
+    ended = bench.end(pair)
+    bench.run(1_000)
+    assert ended[0].error_code == ErrorCode.NONE
+
+
 def test_a_transaction_times_out_late_when_the_disk_is_full_at_its_deadline() -> None:
     bench = Bench(strict=False)
     pair = bench.initialised()

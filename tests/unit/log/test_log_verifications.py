@@ -72,6 +72,17 @@ def test_an_unknown_producer_of_the_second_protocol_begins_with_0() -> None:
     verifications.check(header_of(5), True)
 
 
+def test_a_transaction_that_is_open_with_an_older_epoch_takes_no_batch_that_the_coordinator_has_not_agreed_to() -> None:
+    """It was kept prepared for a producer that came back, which may only end it."""
+    producers = Producers()
+    producers.staged(header_of(0), Offset(0))
+    producers.check_begin(header_of(1))
+
+    with pytest.raises(ProtocolError) as error:
+        producers.check_begin(header_of(0, epoch=1))
+    assert error.value.code is ErrorCode.INVALID_TXN_STATE
+
+
 def test_a_late_duplicate_of_an_earlier_transaction_does_not_stop_a_producer_whose_sequence_is_right() -> None:
     """In the first protocol it has the same epoch, and its sequence is lower than that of any new batch."""
     producers = Producers()
