@@ -63,7 +63,7 @@ def leaders(cluster: Cluster, node: int) -> dict[tuple[str | None, int], int]:
     }
 
 
-@pytest.mark.req("D1", "E1")
+@pytest.mark.req("F5", "F6", "F9", "F12", "G4")
 def test_three_nodes_form_a_quorum_and_any_of_them_takes_changes(cluster: Cluster) -> None:
     quorum = quorum_of(cluster)
     assert {voter.node_id for voter in quorum.voters} == set(NODES)
@@ -84,7 +84,7 @@ def test_three_nodes_form_a_quorum_and_any_of_them_takes_changes(cluster: Cluste
     assert len(ids) == 3
 
 
-@pytest.mark.req("E4", "F4")
+@pytest.mark.req("F8")
 def test_the_controller_dies_and_another_one_goes_on_with_all_that_it_knew(cluster: Cluster) -> None:
     assert create(cluster, 1, "before") == 0
     wait_until_equal(cluster)
@@ -106,7 +106,7 @@ def test_the_controller_dies_and_another_one_goes_on_with_all_that_it_knew(clust
     assert create(cluster, old, "whole-again") == 0
 
 
-@pytest.mark.req("F1")
+@pytest.mark.req("G1")
 def test_a_broker_that_dies_is_fenced_and_others_lead_at_once(cluster: Cluster) -> None:
     assert create(cluster, 1, "led", partitions=9) == 0
     wait_until_equal(cluster)
@@ -121,7 +121,6 @@ def test_a_broker_that_dies_is_fenced_and_others_lead_at_once(cluster: Cluster) 
     assert -1 not in leaders(cluster, controller).values()
 
 
-@pytest.mark.req("D5")
 def test_all_nodes_restart_and_know_what_they_knew(cluster: Cluster) -> None:
     assert create(cluster, 2, "kept") == 0
     wait_until_equal(cluster)
@@ -138,3 +137,28 @@ def test_all_nodes_restart_and_know_what_they_knew(cluster: Cluster) -> None:
     assert [topic.topic_id for topic in after.topics] == [topic.topic_id for topic in before.topics]
     wait_until(lambda: -1 not in leaders(cluster, 1).values())
     assert after.cluster_id == before.cluster_id
+
+
+def checkpoints(cluster: Cluster, node: int) -> list[str]:
+    folder = cluster.data / f"broker-{node}" / "__cluster_metadata-0"
+    return sorted(path.name for path in folder.glob("*.checkpoint"))
+
+
+def test_a_node_that_was_away_for_longer_than_the_log_goes_back_fetches_a_snapshot(tmp_path: Path) -> None:
+    settings = {"metadata.log.max.record.bytes.between.snapshots": 4000}
+    with Cluster(3, data=tmp_path, cuttable=False, config=settings) as cluster:
+        assert create(cluster, 1, "first") == 0
+        wait_until_equal(cluster)
+        absent = next(node for node in NODES if node != int(quorum_of(cluster).leader))
+        cluster.kill(absent)
+        present = cluster.alive
+        for number in range(20):
+            assert create(cluster, present[number % 2], f"topic-{number}", partitions=10, replicas=2) == 0
+        wait_until(lambda: all(len(checkpoints(cluster, node)) == 2 for node in present))
+        known = checkpoints(cluster, absent)
+
+        cluster.restart(absent)
+
+        wait_until_equal(cluster)
+        assert len(metadata(cluster, absent).topics) == 21
+        assert checkpoints(cluster, absent) != known

@@ -213,7 +213,8 @@ class BrokerNode:
             serving=self._become_ready,
         )
         if quorum.is_alone:
-            life.registered_at_once(registration, quorum.register_at_once(registration))
+            clean = all(directory.was_clean for directory in self._directories.online())
+            life.registered_at_once(registration, quorum.register_at_once(registration, clean=clean))
             self._serve_clients()
             self._become_ready()
         else:

@@ -86,7 +86,9 @@ class QuorumNode:
             self._voters,
             self._publisher,
             self._build,
+            self._steady_ms,
             snapshot_bytes=config.metadata_log_max_record_bytes_between_snapshots,
+            snapshot_interval_ms=config.metadata_log_max_snapshot_interval_ms,
         )
         self.channel = ControllerChannel(self._node_id, self.store, self.addresses.get, self.peers, self._loop)
         return self.store.load(alone=self.is_alone)
@@ -187,13 +189,17 @@ class QuorumNode:
         self.channel.serve_here(self.dispatch.handlers)
         self.store.when_leading(duties.lead)
 
-    def register_at_once(self, registration: BrokerRegistration) -> int:
-        """Register the broker of a node that is alone, ready to serve; its epoch. Raises ProtocolError, LogFailed."""
+    def register_at_once(self, registration: BrokerRegistration, *, clean: bool) -> int:
+        """Register the broker of a node that is alone, ready to serve; its epoch. Raises ProtocolError, LogFailed.
+
+        `clean`: it stopped in good order the last time.
+        """
         assert self._driver is not None
         outcomes: list[int | ProtocolError] = []
         with self._driver.waiting_for_the_disk():
             self.store.submit(
-                lambda controller: register(controller, registration, self._steady_ms(), ready=True), outcomes.append
+                lambda controller: register(controller, registration, self._steady_ms(), ready=True, clean=clean),
+                outcomes.append,
             )
         (outcome,) = outcomes
         if isinstance(outcome, ProtocolError):

@@ -50,15 +50,21 @@ class QuorumStore:
         voters: VoterHistory,
         publisher: Publisher,
         build: Callable[[ClusterImage], Controller],
+        now_ms: Callable[[], int],
         *,
         snapshot_bytes: int,
+        snapshot_interval_ms: int,
     ) -> None:
+        """A snapshot is taken after so many bytes of log, or with the first change after so much time; 0 is never."""
         self._driver: QuorumDriver | None = None
         self._log = metadata_log
         self._voters = voters
         self._publisher = publisher
         self._build = build
+        self._now_ms = now_ms
         self._snapshot_bytes = snapshot_bytes
+        self._snapshot_interval_ms = snapshot_interval_ms
+        self._snapshot_ms = now_ms()
         self._size_at_snapshot = 0
         self._taking_snapshot = False
         # The first offset that the image does not hold yet.
@@ -225,7 +231,9 @@ class QuorumStore:
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
     def _snapshot_if_due(self) -> None:
-        if self._log.size_bytes - self._size_at_snapshot >= self._snapshot_bytes:
+        has_grown = self._log.size_bytes - self._size_at_snapshot >= self._snapshot_bytes
+        interval_ms = self._snapshot_interval_ms
+        if has_grown or (interval_ms and self._now_ms() - self._snapshot_ms >= interval_ms):
             self.take_snapshot()
 
     def take_snapshot(self) -> None:
@@ -242,6 +250,7 @@ class QuorumStore:
         def done() -> None:
             self._taking_snapshot = False
             self._size_at_snapshot = self._log.size_bytes
+            self._snapshot_ms = self._now_ms()
             log.info("metadata snapshot written", end=end)
 
         self.driver.take_snapshot(snapshot, lambda: self._log.write_snapshot(snapshot, image, voters), done)
