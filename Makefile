@@ -16,16 +16,16 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint format unit clients clients-apache spark bench soak docs lock kafka connector debian clean
+.PHONY: help setup run test lint format unit clients clients-apache spark bench soak docs lock bytecode kafka connector debian clean
 
 help:  ## this list
 	@awk 'BEGIN { FS = ":.*## "; print "\n  \033[1mTidelog\033[0m: a Kafka-compatible streaming platform in Python\n" } \
 	     /^[a-z-]+:.*## / { printf "  \033[36mmake %-16s\033[0m %s\n", $$1, $$2 } END { print "" }' $(MAKEFILE_LIST)
 
-run: $(STAMPS)/runtime  ## start the platform on 127.0.0.1:9092 and show it working (Ctrl-C stops it)
+run: $(STAMPS)/runtime bytecode  ## start the platform on 127.0.0.1:9092 and show it working (Ctrl-C stops it)
 	@$(BIN)/tidelog demo
 
-test: setup kafka connector debian lint  ## set up everything, then linters, types, import contracts and all tests
+test: setup bytecode kafka connector debian lint  ## set up everything, then linters, types, import contracts and all tests
 	$(PYTEST) $(PYTEST_ARGS)
 
 lint: setup $(STAMPS)/spark  ## ruff, mypy --strict, import contracts
@@ -50,7 +50,7 @@ clients-apache: setup kafka debian  ## the same tests against a real Apache Kafk
 spark: setup $(STAMPS)/spark kafka connector debian  ## the tests with Spark: our source and sink, and Spark's own Kafka connector
 	$(PYTEST) tests/spark $(PYTEST_ARGS)
 
-bench: setup kafka $(STAMPS)/bench  ## ours beside Apache Kafka in one run; writes docs/benchmarks.md (BENCH_ARGS=--quick: 4 minutes)
+bench: setup bytecode kafka $(STAMPS)/bench  ## ours beside Apache Kafka in one run; writes docs/benchmarks.md (BENCH_ARGS=--quick: 4 minutes)
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
 soak: setup kafka debian  ## an hour of faults on three brokers, clients in other processes, and a judgement (SOAK_ARGS=--minutes 5)
@@ -60,6 +60,10 @@ docs: setup  ## write docs/requirements.md from the tests' markers
 	$(BIN)/python scripts/requirements_doc.py
 
 setup: $(STAMPS)/dev  ## the virtual environment with everything that development needs
+
+# What pip does when it installs a package, and an environment may forbid: every start would compile all modules again.
+bytecode:
+	@$(BIN)/python -m compileall -q src
 
 kafka:
 	@scripts/apache_kafka.sh

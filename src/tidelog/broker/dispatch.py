@@ -23,6 +23,9 @@ from tidelog.wire.schema import Message, Request, Response, VersionRange
 
 PRODUCE: Final = 0
 API_VERSIONS: Final = 18
+# Produce, OffsetCommit, Heartbeat, ConsumerGroupHeartbeat: they look at no log, so that what is pipelined of them shares
+# the turn's write.
+SEE_NO_WRITES: Final = frozenset({PRODUCE, 8, 12, 68})
 
 
 class Handler(Protocol):
@@ -135,7 +138,7 @@ class Dispatch:
             route = self._find_route(call)
             if route is None:
                 return None if connection.closed else call
-        if api_key != PRODUCE and connection.calls_waiting:
+        if connection.calls_waiting and api_key not in SEE_NO_WRITES:
             # A client that pipelines sees its own writes.
             self._write_now()
         statistics = route.statistics

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from tidelog.model.ids import PartitionIndex
 
 JAVA_INT_MIN: Final = -(2**31)
+REMEMBERED_IDS_MAX: Final = 10_000
 
 
 def java_string_hash(text: str) -> int:
@@ -18,6 +20,8 @@ def java_string_hash(text: str) -> int:
     return code - (1 << 32) if code & 0x80000000 else code
 
 
+# Every request of a group or a transaction asks for the partition of the same id again.
+@lru_cache(maxsize=REMEMBERED_IDS_MAX)
 def partition_of_id(key: str, partitions: int) -> PartitionIndex:
     """The partition of a group id or transactional id, the same that Apache Kafka chooses."""
     code = java_string_hash(key)
