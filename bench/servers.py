@@ -26,6 +26,10 @@ APACHE_KAFKA_JVM_OPTIONS: Final = (
 )
 
 
+# Where the tests' own set-up differs from what users have.
+AS_USERS_HAVE_IT: Final[Mapping[str, str]] = {"group.initial.rebalance.delay.ms": "3000"}
+
+
 @dataclass(frozen=True, slots=True)
 class Contender:
     """One running server."""
@@ -50,6 +54,7 @@ class Contender:
 def start(name: str, folder: Path, settings: Mapping[str, str] | None = None) -> Contender:
     """Start one on an empty folder; returns when it answers."""
     shutil.rmtree(folder, ignore_errors=True)
+    settings = {**AS_USERS_HAVE_IT, **(settings or {})}
     if name == OURS:
         process = tidelog_server(folder, settings)
     else:
