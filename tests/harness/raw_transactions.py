@@ -247,7 +247,7 @@ def high_watermark(client: RawClient, topic: str, partition: int = 0) -> int:
 
 
 def _latest(client: RawClient, topic: str, partition: int, isolation: int) -> int:
-    request = ListOffsetsRequest(isolation_level=isolation)
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation)
     request.topics = [ListOffsetsTopic(topic, [ListOffsetsPartition(partition, timestamp=-1)])]
     (found,) = client.ask(request, ListOffsetsResponse, 7).topics[0].partitions
     assert found.error_code == ErrorCode.NONE
