@@ -23,8 +23,8 @@ from tidelog.wire.schema import Message, Request, Response, VersionRange
 
 PRODUCE: Final = 0
 API_VERSIONS: Final = 18
-# Produce, OffsetCommit, Heartbeat, ConsumerGroupHeartbeat: they look at no log, so that what is pipelined of them shares
-# the turn's write.
+# Produce, OffsetCommit, Heartbeat, ConsumerGroupHeartbeat look at no log, so that what is pipelined of them shares the
+# turn's write.
 SEE_NO_WRITES: Final = frozenset({PRODUCE, 8, 12, 68})
 
 
