@@ -131,6 +131,7 @@ class FetchSessions:
         self._now = now
         self._random_id = random_id
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._replicas: dict[int, int] = {}
         self.evicted = 0
 
     def __len__(self) -> int:
@@ -153,6 +154,13 @@ class FetchSessions:
             session = self._go_on(request, by_id)
         session.update(request)
         return session
+
+    def belongs_to(self, session: FetchSession, replica: int) -> None:
+        """A follower reads: it has one session at a time, so an earlier one, of a connection that broke, is over."""
+        session.is_replica = True
+        if session.id != SESSIONLESS_ID and self._replicas.get(replica) != session.id:
+            self._remove(self._replicas.get(replica, SESSIONLESS_ID))
+            self._replicas[replica] = session.id
 
     def _go_on(self, request: FetchRequest, by_id: bool) -> FetchSession:
         session = self._sessions.get(request.session_id)

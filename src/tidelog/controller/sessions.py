@@ -62,15 +62,18 @@ class Sessions:
         )
 
     def expired(self, brokers: Iterable[tuple[NodeId, int]], now_ms: int) -> list[NodeId]:
-        """Those of the brokers, each with its epoch, that were silent for too long."""
+        """Those of the brokers, each with its epoch, that were silent for too long; who is so for longest comes first.
+
+        The last one to go is the last member of an ISR: it should be the one that was there last.
+        """
         silent = []
         for broker, epoch in brokers:
             session = self._sessions.get(broker)
             if session is None or session.epoch != epoch:
                 self.touch(broker, epoch, now_ms)
             elif now_ms - session.heard_ms >= self.timeout_ms:
-                silent.append(broker)
-        return silent
+                silent.append((session.heard_ms, broker))
+        return [broker for _, broker in sorted(silent)]
 
     def all_have_seen(self, offset: Offset, brokers: Iterable[NodeId]) -> bool:
         """Whether each of the brokers has applied the metadata record at an offset."""

@@ -163,9 +163,9 @@ class Fetcher:
 
     # Asking
 
-    @property
-    def has_news(self) -> bool:
+    def has_news(self, now_ms: int) -> bool:
         """Whether the leader should hear something before it answers the request that it holds."""
+        self._wake(now_ms)
         return bool(self._changed) and self._session_epoch != INITIAL_EPOCH
 
     def next_due_ms(self) -> int | None:

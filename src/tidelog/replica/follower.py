@@ -131,6 +131,9 @@ class PartitionFollower:
 
     def take(self, data: PartitionData) -> Outcome:
         """Take in what the leader answered to a fetch from this log's end; says how to go on."""
+        if self.log.epochs.latest > self.epoch:
+            # This log was written in a later epoch: who led in this one must not decide what becomes of it.
+            return BackOff(ErrorCode.FENCED_LEADER_EPOCH)
         if data.error_code:
             return self._refused(ErrorCode(data.error_code), Offset(data.log_start_offset))
         if data.diverging_epoch.epoch >= 0:

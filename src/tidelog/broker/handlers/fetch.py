@@ -72,8 +72,8 @@ class FetchHandler:
             session.waiting.supersede()
         state = request.replica_state
         replica = state.replica_id if version >= FIRST_VERSION_WITH_REPLICA_STATE else request.replica_id
-        session.is_replica = replica >= 0
-        if session.is_replica:
+        if replica >= 0:
+            self._sessions.belongs_to(session, replica)
             self._partitions.fetched_by(NodeId(replica), state.replica_epoch, request.topics, session.by_id)
         reading = Reading(self._partitions, session, request, min(request.max_bytes, self._fetch_bytes_max))
         reading.replica = replica
