@@ -31,6 +31,7 @@ from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.quorum_node import QuorumNode
 from tidelog.broker.quotas import Windows
 from tidelog.broker.raft.answering import QuorumDesk
+from tidelog.broker.replication import Replication
 from tidelog.broker.room_watch import RoomWatch
 from tidelog.broker.settings import LiveSettings
 from tidelog.broker.storage import Storage
@@ -133,6 +134,7 @@ class BrokerNode:
         self._on_ready: list[Callable[[], None]] = []
         self._groups: GroupCoordinator | None = None
         self._transactions: TransactionCoordinator | None = None
+        self._replication: Replication | None = None
 
     # What others may know of it
 
@@ -253,6 +255,19 @@ class BrokerNode:
         config, quorum, life = self.config, self._quorum, self._life
         store = quorum.store
         self._logs.warn_of_strays(self._publisher.image)
+        self._replication = Replication(
+            config,
+            self.node_id,
+            lambda: self._publisher.image,
+            lambda: life.epoch,
+            self._partitions,
+            self._directories,
+            quorum.peers,
+            quorum.channel,
+            self._loop,
+            self._steady_ms,
+        )
+        self._replication.start()
         self._publisher.subscribe(self._partitions.apply)
         topics = CreationByController(quorum.channel)
         self._groups = groups = GroupCoordinator(
@@ -370,6 +385,8 @@ class BrokerNode:
         self._turn.settle()
         for listener in listeners:
             listener.close()
+        if self._replication is not None:
+            self._replication.stop_all()
         self._quorum.stop()
         if self._transactions is not None:
             self._transactions.stop()

@@ -192,7 +192,6 @@ class Fetcher:
             return None
         self._number += 1
         request = FetchRequest(
-            replica_id=self._node_id,
             replica_state=ReplicaState(self._node_id, self._broker_epoch()),
             # The first answer comes at once: until then the leader cannot be told of further partitions.
             max_wait_ms=0 if in_full and not self._is_sessionless else self._settings.wait_ms_max,

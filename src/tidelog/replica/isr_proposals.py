@@ -123,7 +123,6 @@ def _partition(proposal: IsrProposal) -> AlterPartitionRequestPartitionData:
     return AlterPartitionRequestPartitionData(
         partition_index=proposal.partition,
         leader_epoch=proposal.leader_epoch,
-        new_isr=list(proposal.members),
         new_isr_with_epochs=[BrokerState(node, epoch) for node, epoch in proposal.isr],
         partition_epoch=proposal.partition_epoch,
     )

@@ -78,7 +78,7 @@ class Node:
         self.turn = Turn(self.soon, 1 << 30, lambda: None)
         self.partitions = LedPartitions(
             node_id,
-            PartitionLogs(self.directories, EXPIRATION_MS),
+            PartitionLogs(self.directories, EXPIRATION_MS, lambda _: False),
             self._topic_config,
             self.turn.write,
             self,

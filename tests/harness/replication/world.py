@@ -379,7 +379,7 @@ class World:
             return True
         isr = self.partition().isr
         others = [self.nodes[other] for other in isr if other != node_id]
-        troubled = {node for link in (*self.network.cut, *self.network.slow) for node in link}
+        troubled = {node for link in (*self.network.cut, *self.network.slow) if CONTROLLER in link for node in link}
         return not self.forgetful - {node_id} and (
             node_id not in isr or any(other.alive and other.node_id not in troubled for other in others)
         )
