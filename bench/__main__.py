@@ -1,4 +1,7 @@
-"""`python -m bench`: run the benchmark, print the table, write bench/results/latest.json and docs/benchmarks.md."""
+"""`python -m bench`: run the benchmark, print the table, write bench/results/latest.json and docs/benchmarks.md.
+
+A full run takes its time: `--only NAME --save` measures a part and leaves the figures of the others as they were.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from bench import PROJECT, results
 from bench.document import write_document
+from bench.measure import Samples
 from bench.plan import FULL, QUICK, Plan
 from bench.profiles import take_profiles
 from bench.report import print_table
@@ -35,19 +39,19 @@ def main() -> int:
         return 0
     plan = _plan(arguments)
     scenarios = _chosen(arguments.only)
-    complete = len(scenarios) == len(SCENARIOS) and not arguments.ours
     folder = arguments.data.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     machine = results.machine(folder)
     began = time.monotonic()
     try:
-        run = _run(console, plan, scenarios, folder, machine, arguments)
+        taken, profiles = _run(console, plan, scenarios, folder, machine, arguments)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    print_table(console, scenarios, run.samples)
-    if complete:
-        results.save(run)
-        console.print(f"Written: {results.LATEST.relative_to(PROJECT)}, {write_document(run)}")
+    print_table(console, scenarios, {name: values for one in taken.values() for name, values in one.samples.items()})
+    if not arguments.ours and (arguments.save or not (arguments.only or arguments.quick)):
+        now_known = results.load().with_run(taken, profiles)
+        results.save(now_known)
+        console.print(f"Written: {results.LATEST.relative_to(PROJECT)}, {write_document(now_known)}")
     console.print(f"{time.monotonic() - began:.0f} s in all.")
     return 0
 
@@ -59,7 +63,7 @@ def _run(
     folder: Path,
     machine: results.Machine,
     arguments: argparse.Namespace,
-) -> results.Run:
+) -> tuple[dict[str, results.Taken], list[results.Profile]]:
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -87,7 +91,16 @@ def _run(
             on_step("profile of our broker")
             profiles = take_profiles(folder / "profile", plan.profile_seconds)
     name = "quick" if arguments.quick else "full"
-    return results.Run(results.now(), name, plan.rounds, machine, samples, profiles)
+    return {
+        scenario.name: results.Taken(results.now(), name, plan.rounds, machine, _of(scenario, samples))
+        for scenario in scenarios
+    }, profiles
+
+
+def _of(scenario: Scenario, samples: Samples) -> Samples:
+    names = {metric.name for metric in scenario.metrics}
+    names |= {curve.point(size) for curve in scenario.curves for size in curve.sizes}
+    return {name: values for name, values in samples.items() if name in names}
 
 
 def _plan(arguments: argparse.Namespace) -> Plan:
@@ -110,6 +123,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="how often everything is measured; the median counts")
     parser.add_argument("--quick", action="store_true", help="a look in less than four minutes")
     parser.add_argument("--ours", action="store_true", help="our broker alone, without Apache Kafka")
+    parser.add_argument(
+        "--save", action="store_true", help="keep the figures, and show them in the document, even of a part"
+    )
     parser.add_argument("--list", action="store_true", help="what there is to measure")
     parser.add_argument("--document", action="store_true", help="write the document again from the latest results")
     parser.add_argument(

@@ -1,4 +1,5 @@
-"""docs/benchmarks.md: the part between the markers is written from a run, the prose around it is ours to keep true."""
+"""docs/benchmarks.md: the parts between the markers are written from results, the prose around them is ours to keep
+true."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ from bench import PROJECT
 from bench.measure import spread
 from bench.plot import plot_curves
 from bench.report import rows
-from bench.results import Profile, Run
+from bench.results import Machine, Profile, Results, Taken
 from bench.scenarios.catalogue import SCENARIOS
+from bench.scenarios.scaling import SCALING
 from bench.servers import OURS, THEIRS, TITLES
 
 DOCUMENT: Final = PROJECT / "docs" / "benchmarks.md"
@@ -23,13 +25,14 @@ SMALL_SHARE_PERCENT: Final = 1.0
 QUIET_LOAD_MAX: Final = 0.5
 
 
-def write_document(run: Run) -> Path:
-    """Put the run into the document and draw its curves; returns the document's path inside the project."""
+def write_document(results: Results) -> Path:
+    """Put the results into the document and draw their curves; returns the document's path inside the project."""
     text = DOCUMENT.read_text()
-    text = _between_markers(text, FIGURES, "\n".join(_figures(run)))
-    text = _between_markers(text, PROFILE, "\n".join(_profiles(run.profiles)))
+    text = _between_markers(text, FIGURES, "\n".join(_figures(results)))
+    text = _between_markers(text, PROFILE, "\n".join(_profiles(results.profiles)))
     DOCUMENT.write_text(text)
-    plot_curves(run.samples, PLOT)
+    if SCALING.name in results.scenarios:
+        plot_curves(results.samples, PLOT)
     return DOCUMENT.relative_to(PROJECT)
 
 
@@ -42,42 +45,49 @@ def _between_markers(text: str, name: str, content: str) -> str:
     return f"{head}{begin}\n{content}\n{end}{tail}"
 
 
-def _figures(run: Run) -> Iterator[str]:
-    machine = run.machine
-    yield f"Taken {run.taken_at[:10]}, {run.plan} run, medians of {run.rounds} round{'s' if run.rounds > 1 else ''}, on"
-    yield f"{machine.cores} cores of {machine.processor}, {machine.memory_gb:.0f} GB, Linux {machine.kernel},"
-    yield f"{machine.file_system}. Tidelog {machine.tidelog} on Python {machine.python}; Apache Kafka"
-    yield f"{machine.apache_kafka} on Java {machine.java}; librdkafka {machine.librdkafka}."
-    if machine.load_before > QUIET_LOAD_MAX:
-        yield ""
-        yield f"> The machine was busy with other work during this run (load {machine.load_before} before it began):"
-        yield "> CPU figures hold, rates and latencies are those of what was left over."
+def _figures(results: Results) -> Iterator[str]:
+    machines = {_described(taken.machine) for taken in results.scenarios.values()}
+    if len(machines) == 1:
+        yield f"On {machines.pop()}."
+        machines.clear()
     for scenario in SCENARIOS:
-        lines = list(rows(scenario, run.samples))
-        if not lines:
+        taken = results.scenarios.get(scenario.name)
+        lines = list(rows(scenario, taken.samples)) if taken is not None else []
+        if taken is None or not lines:
             continue
         yield ""
         yield f"### {scenario.name}"
-        yield f"{scenario.title}."
+        yield f"{scenario.title[:1].upper()}{scenario.title[1:]}."
         yield ""
         yield f"| | {TITLES[OURS]} | {TITLES[THEIRS]} | ratio | to reach | |"
         yield "|---|--:|--:|--:|--:|:-:|"
         for row in lines:
             yield f"| {row.label} | {row.ours} | {row.theirs} | {row.ratio} | {row.target} | {row.verdict} |"
-    yield ""
-    yield _spread_line(run)
+        yield ""
+        yield _when(taken) + (f" On {_described(taken.machine)}." if machines else "")
 
 
-def _spread_line(run: Run) -> str:
-    """How far rounds were apart: what a difference between two figures must exceed to mean something."""
-    spreads = [spread(values) for servers in run.samples.values() for values in servers.values() if len(values) > 1]
-    if not spreads:
-        return "One round only: how far rounds differ is not known."
-    spreads.sort()
+def _described(machine: Machine) -> str:
     return (
-        f"Rounds differed from their median by at most {spreads[len(spreads) // 2]:.0%} for half of these figures "
-        f"and {spreads[len(spreads) * 9 // 10]:.0%} for nine in ten."
+        f"{machine.cores} cores of {machine.processor}, {machine.memory_gb:.0f} GB, Linux {machine.kernel}, "
+        f"{machine.file_system}, Python {machine.python}, Java {machine.java}; Apache Kafka {machine.apache_kafka}, "
+        f"librdkafka {machine.librdkafka}"
     )
+
+
+def _when(taken: Taken) -> str:
+    rounds = f"medians of {taken.rounds} rounds, {_spread(taken)}" if taken.rounds > 1 else "one round"
+    said = f"<sub>{taken.taken_at[:10]}, Tidelog {taken.machine.tidelog}, {taken.plan} run, {rounds}."
+    if taken.machine.load_before > QUIET_LOAD_MAX:
+        # CPU figures hold, rates and latencies are those of what was left over.
+        said += f" The machine had other work, too (load {taken.machine.load_before} before it began)."
+    return said + "</sub>"
+
+
+def _spread(taken: Taken) -> str:
+    """How far rounds were apart: what a difference between two figures must exceed to mean something."""
+    spreads = sorted(spread(values) for servers in taken.samples.values() for values in servers.values())
+    return f"half of them within {spreads[len(spreads) // 2]:.0%} of their rounds" if spreads else "no figures"
 
 
 def _profiles(profiles: list[Profile]) -> Iterator[str]:

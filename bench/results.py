@@ -1,10 +1,12 @@
-"""The record of a run: where and when it was taken, all samples, the profiles. Written to bench/results/latest.json."""
+"""What was measured last: for each scenario where and when, and all samples; the profiles. Kept in
+bench/results/latest.json. A run of some scenarios replaces those and leaves the others."""
 
 from __future__ import annotations
 
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -53,13 +55,27 @@ class Profile(msgspec.Struct, frozen=True):
     shares: list[Share]
 
 
-class Run(msgspec.Struct, frozen=True):
+class Taken(msgspec.Struct, frozen=True):
+    """One scenario's figures."""
+
     taken_at: str
     plan: str
     rounds: int
     machine: Machine
     samples: Samples
-    profiles: list[Profile]
+
+
+class Results(msgspec.Struct, frozen=True):
+    scenarios: dict[str, Taken] = {}
+    profiles: list[Profile] = []
+
+    @property
+    def samples(self) -> Samples:
+        """Of all scenarios together: no two have a metric of the same name."""
+        return {name: values for taken in self.scenarios.values() for name, values in taken.samples.items()}
+
+    def with_run(self, run: Mapping[str, Taken], profiles: list[Profile]) -> Results:
+        return Results({**self.scenarios, **run}, profiles or self.profiles)
 
 
 def machine(data_folder: Path) -> Machine:
@@ -82,13 +98,13 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def save(run: Run, path: Path = LATEST) -> None:
+def save(results: Results, path: Path = LATEST) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
 
 
-def load(path: Path = LATEST) -> Run:
-    return msgspec.json.decode(path.read_bytes(), type=Run)
+def load(path: Path = LATEST) -> Results:
+    return msgspec.json.decode(path.read_bytes(), type=Results) if path.exists() else Results()
 
 
 def _processor() -> str:
