@@ -19,6 +19,7 @@ from tidelog.broker.handlers.broker_registration import BrokerRegistrationHandle
 from tidelog.broker.handlers.create_partitions import CreatePartitionsHandler
 from tidelog.broker.handlers.create_topics import CreateTopicsHandler
 from tidelog.broker.handlers.delete_topics import DeleteTopicsHandler
+from tidelog.broker.handlers.describe_controllers import DescribeControllersHandler
 from tidelog.broker.handlers.describe_quorum import DescribeQuorumHandler
 from tidelog.broker.handlers.elect_leaders import ElectLeadersHandler
 from tidelog.broker.handlers.end_quorum_epoch import EndQuorumEpochHandler
@@ -48,6 +49,7 @@ from tidelog.wire.messages.broker_registration import BrokerRegistrationRequest
 from tidelog.wire.messages.create_partitions import CreatePartitionsRequest
 from tidelog.wire.messages.create_topics import CreateTopicsRequest
 from tidelog.wire.messages.delete_topics import DeleteTopicsRequest
+from tidelog.wire.messages.describe_cluster import DescribeClusterRequest
 from tidelog.wire.messages.describe_quorum import DescribeQuorumRequest
 from tidelog.wire.messages.elect_leaders import ElectLeadersRequest
 from tidelog.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
@@ -101,6 +103,7 @@ def _of_the_quorum(parts: ControllerParts) -> list[Served]:
         serve(FetchRequest, MetadataFetchHandler(desk, parts.metadata_log), "12-18"),
         serve(FetchSnapshotRequest, FetchSnapshotHandler(desk, parts.metadata_log)),
         serve(UpdateRaftVoterRequest, UpdateRaftVoterHandler(desk)),
+        serve(DescribeClusterRequest, DescribeControllersHandler(desk)),
     ]
 
 

@@ -128,6 +128,10 @@ class QuorumNode:
         if known is not None and known.endpoints and not self._voters.is_dynamic:
             endpoints = known.endpoints
         me = Voter(ReplicaKey(self._node_id, directory_id), endpoints)
+        if endpoints and self.is_alone and not self._voters.is_dynamic and not config.controller_quorum_voters:
+            # A new cluster that others can reach: its voters are records from the start, so that they can change.
+            self._voters = self.store.voters = VoterHistory(VoterSet([me]), dynamic=True)
+        self.addresses.learn_voters(VoterSet([me]))
         quorum = Quorum(
             me,
             self._log,

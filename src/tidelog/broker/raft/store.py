@@ -58,7 +58,7 @@ class QuorumStore:
         """A snapshot is taken after so many bytes of log, or with the first change after so much time; 0 is never."""
         self._driver: QuorumDriver | None = None
         self._log = metadata_log
-        self._voters = voters
+        self.voters = voters
         self._publisher = publisher
         self._build = build
         self._now_ms = now_ms
@@ -245,7 +245,7 @@ class QuorumStore:
         self._taking_snapshot = True
         snapshot = SnapshotId(end, self._log.epoch_at(Offset(end - 1)))
         image = self._publisher.image
-        voters = self._voters.at(end) if self._voters.is_dynamic else None
+        voters = self.voters.at(end) if self.voters.is_dynamic else None
 
         def done() -> None:
             self._taking_snapshot = False

@@ -29,8 +29,9 @@ def control_message(record: ControlRecord) -> QuorumMessage:
     """What the machine wants written, as the record that Apache Kafka's tools read."""
     match record:
         case LeaderChange(leader=leader, voters=voters, granting=granting):
+            # Version 0, without directories: Apache Kafka's dump reads no other.
             return wire.LeaderChangeMessage(
-                version=1, leader_id=leader, voters=_change_voters(voters), granting_voters=_change_voters(granting)
+                leader_id=leader, voters=_change_voters(voters), granting_voters=_change_voters(granting)
             )
         case KRaftLevel(level=level):
             return wire.KRaftVersionRecord(kraft_version=level)
@@ -39,7 +40,7 @@ def control_message(record: ControlRecord) -> QuorumMessage:
 
 
 def _change_voters(keys: Iterable[ReplicaKey]) -> list[wire.LeaderChangeMessageVoter]:
-    return [wire.LeaderChangeMessageVoter(key.node_id, key.directory_id) for key in keys]
+    return [wire.LeaderChangeMessageVoter(key.node_id) for key in keys]
 
 
 def voters_record(voter_set: VoterSet) -> wire.VotersRecord:
