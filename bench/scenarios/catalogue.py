@@ -12,6 +12,7 @@ from bench.scenarios.latency import LATENCY
 from bench.scenarios.librdkafka import LIBRDKAFKA, LIBRDKAFKA_SMALL
 from bench.scenarios.pipelined import LARGE_PRODUCE, SMALL_PRODUCE, SYNCED_PRODUCE
 from bench.scenarios.scaling import SCALING
+from bench.scenarios.transactions import TRANSACTIONS_SCENARIO
 
 SCENARIOS: Final[tuple[Scenario, ...]] = (
     SMALL_PRODUCE,
@@ -23,6 +24,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     SYNCED_PRODUCE,
     SCALING,
     GROUPS_SCENARIO,
+    TRANSACTIONS_SCENARIO,
     # Last: the memory is that after all the load.
     FOOTPRINT,
 )
