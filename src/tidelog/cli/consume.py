@@ -12,17 +12,19 @@ from tidelog.cli.failures import BadInput
 from tidelog.cli.options import Moment, bootstrap_option, connect, format_option
 from tidelog.cli.output import say
 from tidelog.cli.record_json import write_record
-from tidelog.client.moments import show_moment
 from tidelog.model.ids import Offset, TopicPartition
 
 if TYPE_CHECKING:
-    from tidelog.client.consumer import Consumer
+    from tidelog.client.admin import Admin
+    from tidelog.client.blocking.consumer import Consumer
     from tidelog.client.core.record import ConsumerRecord
 
 # The special times of ListOffsets; the client that also names them is imported only when the command runs.
 LATEST: Final = -1
 EARLIEST: Final = -2
 POLL_S: Final = 1.0
+RECORDS_PER_POLL: Final = 5_000
+CLIENT_ID: Final = "tidelog-cli"
 DIM: Final = "\x1b[2m"
 CYAN: Final = "\x1b[36m"
 GREEN: Final = "\x1b[32m"
@@ -66,17 +68,27 @@ def consume(
     format_: str,
 ) -> None:
     """Read records of a TOPIC: all there are, or with --follow those to come."""
-    from tidelog.client.consumer import Consumer, OffsetReset
+    from tidelog.client.admin import Admin
+    from tidelog.client.blocking.consumer import Consumer
 
     if sum([from_beginning, offset is not None, from_time is not None, last is not None]) > 1:
         raise click.UsageError("Only one of --from-beginning, --offset, --from-time and --last can be given.")
     show = _json_line if format_ == "json" else _lines(keys, headers, timestamps, show_offsets)
     with connect(bootstrap) as cluster:
-        consumer = Consumer(cluster, read_committed=committed, offset_reset=OffsetReset.EARLIEST)
-        wanted = partitions_of(consumer, topic, partitions)
-        begin_at_end = follow and not from_beginning
-        _seek(consumer, wanted, offset, from_time, last, begin_at_end)
-        ends = None if follow else consumer.offsets_at(wanted, LATEST)
+        admin = Admin(cluster)
+        wanted = partitions_of(admin, topic, partitions)
+        ends = None if follow else admin.offsets_at(wanted, LATEST)
+        begins = _begins(admin, wanted, offset, from_time, last, at_end=follow and not from_beginning)
+    with Consumer(
+        bootstrap_servers=bootstrap,
+        client_id=CLIENT_ID,
+        isolation_level="read_committed" if committed else "read_uncommitted",
+        auto_offset_reset="earliest",
+        max_poll_records=RECORDS_PER_POLL,
+    ) as consumer:
+        consumer.assign(wanted)
+        for partition, begin in begins.items():
+            consumer.seek(partition, begin)
         try:
             count = _read(consumer, maximum, ends, show)
         except KeyboardInterrupt:
@@ -85,31 +97,33 @@ def consume(
         say(f"Topic '{topic}' has no records there. --follow waits for new ones.")
 
 
-def partitions_of(consumer: Consumer, topic: str, chosen: tuple[int, ...]) -> list[TopicPartition]:
+def partitions_of(admin: Admin, topic: str, chosen: tuple[int, ...]) -> list[TopicPartition]:
     """The partitions that were chosen, or all; BadInput for one that the topic does not have."""
-    found = consumer.partitions_of(topic)
+    found = admin.partitions_of(topic)
     for partition in chosen:
         if partition >= len(found):
             raise BadInput(f"Topic '{topic}' has {len(found)} partitions, but no partition {partition}.")
     return [found[partition] for partition in sorted(set(chosen))] if chosen else found
 
 
-def _seek(
-    consumer: Consumer,
+def _begins(
+    admin: Admin,
     partitions: list[TopicPartition],
     offset: int | None,
     from_time: int | None,
     last: int | None,
+    *,
     at_end: bool,
-) -> None:
+) -> dict[TopicPartition, Offset]:
+    """Where to begin in each partition."""
     if offset is not None:
-        consumer.assign(dict.fromkeys(partitions, Offset(offset)))
-    elif last is not None:
-        consumer.seek_to_last(partitions, last)
-    elif from_time is not None:
-        consumer.seek_to_time(partitions, from_time)
-    else:
-        consumer.seek_to_time(partitions, LATEST if at_end else EARLIEST)
+        return dict.fromkeys(partitions, Offset(offset))
+    if last is not None:
+        first, end = admin.offsets_at(partitions, EARLIEST), admin.offsets_at(partitions, LATEST)
+        return {partition: Offset(max(first[partition], end[partition] - last)) for partition in partitions}
+    if from_time is not None:
+        return admin.offsets_at(partitions, from_time)
+    return admin.offsets_at(partitions, LATEST if at_end else EARLIEST)
 
 
 def _read(
@@ -142,6 +156,8 @@ def _json_line(record: ConsumerRecord) -> bytes:
 
 def _lines(keys: bool, headers: bool, timestamps: bool, offsets: bool) -> Callable[[ConsumerRecord], bytes]:
     """A function that writes the fields that were asked for, with colours on a terminal."""
+    from tidelog.client.moments import show_moment
+
     colours = sys.stdout.isatty()
 
     def paint(text: bytes, colour: str) -> bytes:

@@ -24,15 +24,15 @@ def delete_records(
     """Delete records of a TOPIC before an offset."""
     from tidelog.cli.consume import partitions_of
     from tidelog.client.admin import HIGH_WATERMARK, Admin
-    from tidelog.client.consumer import Consumer
     from tidelog.client.errors import Rejected
 
     if (before is None) != everything:
         raise click.UsageError("Give one of --before and --all.")
     offset = HIGH_WATERMARK if before is None else Offset(before)
     with connect(bootstrap) as cluster:
-        wanted = partitions_of(Consumer(cluster), topic, partitions)
-        answers = Admin(cluster).delete_records(dict.fromkeys(wanted, offset))
+        admin = Admin(cluster)
+        wanted = partitions_of(admin, topic, partitions)
+        answers = admin.delete_records(dict.fromkeys(wanted, offset))
     rows: list[Json] = []
     failed = False
     for partition in wanted:

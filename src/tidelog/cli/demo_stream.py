@@ -135,18 +135,17 @@ class Stream:
             self.failure = self.failure or error
 
     def _write(self) -> None:
-        from tidelog.client.cluster import Cluster
+        from tidelog.client.blocking.producer import Producer
         from tidelog.client.core.record import RecordMetadata
         from tidelog.client.errors import ClientError
-        from tidelog.client.producer import Producer
 
         def count(metadata: RecordMetadata | None, error: ClientError | None) -> None:
             if error is not None:
-                raise error
-            self.written += 1
+                self.failure = self.failure or error
+            else:
+                self.written += 1
 
-        with Cluster(self._address) as cluster:
-            producer = Producer(cluster)
+        with Producer(bootstrap_servers=self._address) as producer:
             while not self._stop_writing.wait(BATCH_PAUSE_S):
                 for _ in range(BATCH_RECORDS):
                     station = random.choice(STATIONS)
@@ -154,14 +153,15 @@ class Stream:
                 producer.flush()
 
     def _read(self) -> None:
-        from tidelog.client.cluster import Cluster
-        from tidelog.client.consumer import Consumer
-        from tidelog.client.core.described import LATEST
+        from tidelog.client.blocking.consumer import Consumer
 
-        with Cluster(self._address) as cluster:
-            consumer = Consumer(cluster, fetch_wait_s=BATCH_PAUSE_S)
-            partitions = consumer.partitions_of(TOPIC)
-            consumer.seek_to_time(partitions, LATEST)
+        wait_ms = int(BATCH_PAUSE_S * 1000)
+        with Consumer(bootstrap_servers=self._address, fetch_max_wait_ms=wait_ms) as consumer:
+            partitions = consumer.partitions_for(TOPIC)
+            consumer.assign(partitions)
+            consumer.seek_to_end()
+            for partition in partitions:
+                consumer.position(partition)
             self._reading.set()
             while not self._stop_reading.is_set():
                 records = consumer.poll(BATCH_PAUSE_S)

@@ -16,15 +16,15 @@ from tidelog.model.ids import TopicPartition
 @format_option
 def offsets(topic: str, moment: int | None, bootstrap: str, format_: str) -> None:
     """Where the partitions of a TOPIC begin and end."""
-    from tidelog.client.consumer import Consumer
+    from tidelog.client.admin import Admin
     from tidelog.client.core.described import EARLIEST, LATEST
 
     with connect(bootstrap) as cluster:
-        consumer = Consumer(cluster)
-        partitions = consumer.partitions_of(topic)
-        columns = {"begin": consumer.offsets_at(partitions, EARLIEST), "end": consumer.offsets_at(partitions, LATEST)}
+        admin = Admin(cluster)
+        partitions = admin.partitions_of(topic)
+        columns = {"begin": admin.offsets_at(partitions, EARLIEST), "end": admin.offsets_at(partitions, LATEST)}
         if moment is not None:
-            columns["at"] = consumer.offsets_at(partitions, moment)
+            columns["at"] = admin.offsets_at(partitions, moment)
 
     def row(partition: TopicPartition) -> dict[str, int]:
         found = {name: int(column[partition]) for name, column in columns.items()}

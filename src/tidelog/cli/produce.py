@@ -16,7 +16,7 @@ from tidelog.cli.line_records import LineFormat, lines_of
 from tidelog.cli.options import KeyValue, bootstrap_option, connect, format_option
 from tidelog.cli.output import say, write_json
 from tidelog.cli.record_json import RecordInput, read_record
-from tidelog.model.ids import PartitionIndex, TopicName
+from tidelog.model.ids import TopicName
 
 if TYPE_CHECKING:
     from tidelog.client.cluster import Cluster
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from tidelog.client.errors import ClientError
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-ACKS: Final = {"0": 0, "1": 1, "all": -1, "-1": -1}
+ACKS: Final = ("0", "1", "all", "-1")
+ALL_ACKS: Final = ("all", "-1")
+CLIENT_ID: Final = "tidelog-cli"
 ERRORS_SHOWN: Final = 3
 # A topic that a broker creates at its first mention takes a moment to have leaders.
 TOPIC_WAIT_S: Final = 3.0
@@ -54,7 +56,7 @@ TOPIC_WAIT_S: Final = 3.0
 @click.option("-z", "--compression", type=click.Choice(CODECS), default="none", show_default=True)
 @click.option(
     "--acks",
-    type=click.Choice(list(ACKS)),
+    type=click.Choice(ACKS),
     default="all",
     show_default=True,
     help="Who has to have a record before it counts as written.",
@@ -78,8 +80,7 @@ def produce(
     format_: str,
 ) -> int:
     """Write lines to a TOPIC."""
-    from tidelog.client.producer import Producer
-    from tidelog.wire.compression import Compression
+    from tidelog.client.blocking.producer import Producer
 
     line_format = LineFormat(
         parse_key=key_separator is not None,
@@ -90,10 +91,14 @@ def produce(
     fixed_key = None if key is None else key.encode()
     results = Results()
     with connect(bootstrap) as cluster:
-        producer = Producer(
-            cluster, acks=ACKS[acks], compression=Compression[compression.upper()], idempotent=idempotent
-        )
         _check_topic(cluster, topic, partition)
+    with Producer(
+        bootstrap_servers=bootstrap,
+        client_id=CLIENT_ID,
+        acks=acks,
+        compression_type=compression,
+        enable_idempotence=idempotent and acks in ALL_ACKS,
+    ) as producer:
         if file is None and sys.stdin.isatty():
             say("Each line becomes a record. End with Ctrl-D.")
         descriptor = sys.stdin.fileno() if file is None else os.open(file, os.O_RDONLY)
@@ -104,18 +109,16 @@ def produce(
                     continue
                 chosen = record.partition if partition is None else partition
                 producer.send(
-                    TopicName(topic),
+                    topic,
                     record.value,
                     fixed_key if record.key is None else record.key,
-                    partition=None if chosen is None else PartitionIndex(chosen),
+                    partition=chosen,
                     headers=record.headers + fixed_headers,
                     timestamp_ms=record.timestamp_ms,
                     on_delivery=results.add,
                 )
         except KeyboardInterrupt:
             say("")
-        finally:
-            producer.flush()
     results.report(topic, format_)
     return int(bool(results.errors))
 

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 from tidelog.client.cluster import Cluster
 from tidelog.client.core import brokers, offsets, settings, topics
 from tidelog.client.core.described import (
+    LATEST,
     ClusterDescription,
     ConfigChange,
     ConfigEntry,
@@ -46,6 +47,8 @@ from tidelog.wire.schema import Request, Response, VersionRange
 # For `delete_records`: everything that a consumer can read.
 HIGH_WATERMARK: Final = Offset(-1)
 PARTITIONS_PER_ANSWER: Final = 2000
+# How long a topic may be unknown before it counts as missing: one just created is not known to every broker at once.
+TOPIC_WAIT_S: Final = 1.0
 
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
@@ -78,6 +81,15 @@ class Admin:
             return [known[name] for name in sorted(known)]
 
         return self._cluster.retry(ask)
+
+    def partitions_of(self, name: str) -> list[TopicPartition]:
+        """Every partition of a topic, which may have been created a moment ago."""
+        found = self._cluster.retry(
+            lambda deadline: self._cluster.topic(TopicName(name), deadline),
+            self._cluster.deadline(TOPIC_WAIT_S),
+            await_topic=True,
+        )
+        return [TopicPartition(found.name, partition.index) for partition in found.partitions]
 
     def describe_topics(
         self, names: Iterable[TopicName], *, partitions_per_answer: int = PARTITIONS_PER_ANSWER
@@ -193,6 +205,13 @@ class Admin:
     ) -> dict[TopicPartition, OffsetAt | Rejected]:
         """The offset at a time in milliseconds, or at EARLIEST, LATEST or MAX_TIMESTAMP."""
         return list_offsets(self._cluster, timestamps, read_committed, self._cluster.deadline())
+
+    def offsets_at(self, partitions: Iterable[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, Offset]:
+        """The offset at a time, or at EARLIEST or LATEST; the end where no record is that young."""
+        answers = self.list_offsets(dict.fromkeys(partitions, timestamp_ms))
+        found = {partition: accepted(answer).offset for partition, answer in answers.items()}
+        late = [partition for partition, offset in found.items() if offset < 0]
+        return found | (self.offsets_at(late, LATEST) if late and timestamp_ms != LATEST else {})
 
     def delete_records(self, before: Mapping[TopicPartition, Offset]) -> dict[TopicPartition, Offset | Rejected]:
         """Delete what is before an offset; HIGH_WATERMARK for everything. Gives where each partition begins now."""

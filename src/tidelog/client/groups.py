@@ -1,7 +1,7 @@
 """The blocking client for consumer groups: list, describe, delete; read, set and delete their offsets; their lag.
 
 Each group is asked for at its coordinator, which is looked up again when it has moved. Requests and answers are made
-and read in `core/groups.py`. Being a member of one is in `group_consumer.py`.
+and read in `core/groups.py`. Being a member of one is in `core/classic_member.py` and `core/consumer_member.py`.
 """
 
 from __future__ import annotations

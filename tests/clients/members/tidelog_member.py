@@ -2,60 +2,60 @@
 
 from __future__ import annotations
 
-import re
+from typing import Any
 
 from reporting import POLL_SECONDS, Consumed, Stop, emit, emit_committed, options, places
 
-from tidelog.client.admin import Admin
-from tidelog.client.cluster import Cluster
-from tidelog.client.consumer import OffsetReset
+from tidelog import Consumer, RebalanceListener, TopicPartition
 from tidelog.client.errors import ClientError
-from tidelog.client.group_consumer import GroupConsumer
-from tidelog.model.ids import TopicName, TopicPartition
+
+
+class Reporting(RebalanceListener):
+    def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
+        emit("partitions_assigned", partitions=places(partitions))
+
+    def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
+        emit("partitions_revoked", partitions=places(partitions))
 
 
 def main() -> None:
     given = options()
     stop = Stop()
-    cluster = Cluster(given.bootstrap_server)
-
-    def topics() -> list[TopicName]:
-        if not given.topic.startswith("^"):
-            return [TopicName(given.topic)]
-        return [topic.name for topic in Admin(cluster).list_topics() if re.match(given.topic, topic.name)]
-
-    client = GroupConsumer(
-        cluster,
-        given.group_id,
-        topics,
-        offset_reset=OffsetReset[given.reset_policy.upper()],
-        session_s=given.session_timeout / 1000,
-        heartbeat_s=max(given.session_timeout / 6000, 0.1),
-        commit_s=0.5 if given.enable_autocommit else None,
-    )
+    config: dict[str, Any] = {
+        "bootstrap.servers": given.bootstrap_server,
+        "group.id": given.group_id,
+        "auto.offset.reset": given.reset_policy,
+        "enable.auto.commit": given.enable_autocommit,
+        "auto.commit.interval.ms": 500,
+        "metadata.max.age.ms": 1_000,
+        "fetch.max.wait.ms": 100,
+    }
+    if given.group_protocol == "consumer":
+        config["group.protocol"] = "consumer"
+        if given.assignment_strategy in ("uniform", "range"):
+            config["group.remote.assignor"] = given.assignment_strategy
+    else:
+        config["session.timeout.ms"] = given.session_timeout
+        config["heartbeat.interval.ms"] = max(given.session_timeout // 6, 100)
+        config["partition.assignment.strategy"] = given.assignment_strategy
+    if given.group_instance_id:
+        config["group.instance.id"] = given.group_instance_id
+    client = Consumer(config)
+    client.subscribe([given.topic], listener=Reporting())
     emit("startup_complete")
-    owned: list[TopicPartition] | None = None
     while not stop.wanted:
-        records = client.poll(POLL_SECONDS)
-        if client.assignment != owned:
-            if owned:
-                emit("partitions_revoked", partitions=places(owned))
-            owned = list(client.assignment)
-            emit("partitions_assigned", partitions=places(owned))
         consumed = Consumed()
-        for record in records:
+        for record in client.poll(POLL_SECONDS):
             consumed.add(record.topic, record.partition, record.offset)
-            client.done(record)
         if consumed.ranges:
             consumed.emit()
             if not given.enable_autocommit:
                 try:
-                    client.commit()
+                    client.commit({TopicPartition(*place): offset for place, offset in consumed.next_offsets().items()})
                     emit_committed(consumed.next_offsets())
                 except ClientError as error:
                     emit_committed(consumed.next_offsets(), error)
     client.close()
-    cluster.close()
     emit("shutdown_complete")
 
 

@@ -15,17 +15,43 @@ from tidelog.cli.failures import BadInput
 from tidelog.cli.kafka.arguments import KafkaParser, cluster_of, properties_of, warn
 from tidelog.cli.kafka.record_formats import formatter
 from tidelog.cli.kafka.topic_filter import TopicFilter
-from tidelog.model.ids import Offset, TopicName, TopicPartition
+from tidelog.model.ids import TopicName, TopicPartition
 
 if TYPE_CHECKING:
     from tidelog.client.cluster import Cluster
-    from tidelog.client.consumer import Consumer
     from tidelog.client.core.record import ConsumerRecord
 
 POLL_S: Final = 0.5
 # How often to look whether topics appeared that the command is to read.
 DISCOVER_S: Final = 1.0
 MILLISECONDS: Final = 1000
+# How often a member of a group looks for topics and partitions to share.
+REFRESH_MS: Final = 5_000
+# The consumer's properties that mean something here; a file may have more, such as Java's deserializers.
+TAKEN: Final = frozenset(
+    {
+        "auto.commit.interval.ms",
+        "auto.offset.reset",
+        "check.crcs",
+        "client.id",
+        "client.rack",
+        "enable.auto.commit",
+        "fetch.max.bytes",
+        "fetch.max.wait.ms",
+        "fetch.min.bytes",
+        "group.id",
+        "group.instance.id",
+        "group.protocol",
+        "group.remote.assignor",
+        "heartbeat.interval.ms",
+        "max.partition.fetch.bytes",
+        "max.poll.interval.ms",
+        "max.poll.records",
+        "metadata.max.age.ms",
+        "request.timeout.ms",
+        "session.timeout.ms",
+    }
+)
 ISOLATION: Final = ("read_committed", "read_uncommitted")
 
 
@@ -136,8 +162,7 @@ class Reading:
     def __init__(
         self, cluster: Cluster, options: argparse.Namespace, settings: Mapping[str, str], read_committed: bool
     ) -> None:
-        from tidelog.client.consumer import Consumer, OffsetReset
-        from tidelog.client.group_consumer import COMMIT_S, GroupConsumer
+        from tidelog.client.blocking.consumer import Consumer
 
         self.count = 0
         self._cluster = cluster
@@ -145,30 +170,29 @@ class Reading:
         self._filter = None if options.include is None else TopicFilter(options.include)
         self._partition: int | None = options.partition
         self._offset: str = options.offset or settings["auto.offset.reset"]
-        earliest = settings["auto.offset.reset"] == "earliest"
-        self._consumer: Consumer = Consumer(
-            cluster,
-            read_committed=read_committed,
-            offset_reset=OffsetReset.EARLIEST if earliest else OffsetReset.LATEST,
+        taken = {name: value for name, value in settings.items() if name in TAKEN}
+        self._consumer = Consumer(
+            {
+                "client.id": "console-consumer",
+                "metadata.max.age.ms": REFRESH_MS,
+                **taken,
+                "bootstrap.servers": options.bootstrap_server,
+                "isolation.level": "read_committed" if read_committed else "read_uncommitted",
+            }
         )
-        self._member: GroupConsumer | None = None
-        if "group.id" in settings:
-            commits = settings.get("enable.auto.commit", "true").lower() == "true"
-            self._member = GroupConsumer(
-                cluster,
-                settings["group.id"],
-                lambda: {partition.topic for partition in self._wanted()},
-                offset_reset=OffsetReset.EARLIEST if earliest else OffsetReset.LATEST,
-                read_committed=read_committed,
-                commit_s=COMMIT_S if commits else None,
-            )
+        self._is_member = "group.id" in settings
+        if self._is_member:
+            if self._topic is not None:
+                self._consumer.subscribe([self._topic])
+            else:
+                assert self._filter is not None
+                self._consumer.subscribe(pattern=self._filter.pattern)
         self._discover_at = 0.0
         self._first_look = True
 
     def close(self) -> None:
         """Leave the group."""
-        if self._member is not None:
-            self._member.close()
+        self._consumer.close()
 
     def run(
         self,
@@ -183,11 +207,10 @@ class Reading:
         last_record_at = time.monotonic()
         while count_max is None or count_max < 0 or self.count < count_max:
             self._discover()
-            records = self._poll(timeout_ms, last_record_at)
+            left = None if count_max is None or count_max < 0 else count_max - self.count
+            records = self._poll(timeout_ms, last_record_at, left)
             for record in records:
                 self.count += 1
-                if self._member is not None:
-                    self._member.done(record)
                 try:
                     output.write(show(record))
                 except BadInput:
@@ -201,26 +224,22 @@ class Reading:
             elif timeout_ms is not None and (time.monotonic() - last_record_at) * MILLISECONDS >= timeout_ms:
                 return
 
-    def _poll(self, timeout_ms: int | None, last_record_at: float) -> list[ConsumerRecord]:
+    def _poll(self, timeout_ms: int | None, last_record_at: float, records_max: int | None) -> list[ConsumerRecord]:
         wait_s = POLL_S
         if timeout_ms is not None:
             wait_s = min(wait_s, max(0.0, last_record_at + timeout_ms / MILLISECONDS - time.monotonic()))
-        if self._member is not None:
-            return self._member.poll(wait_s)
-        if not self._consumer.assignment:
-            time.sleep(min(wait_s, 0.1))
-            return []
-        return self._consumer.poll(wait_s)
+        return self._consumer.poll(wait_s, records_max)
 
     def _discover(self) -> None:
         """Begin with partitions that have appeared since the last look. A group finds them by itself."""
-        if self._member is not None or time.monotonic() < self._discover_at:
+        if self._is_member or time.monotonic() < self._discover_at:
             return
         self._discover_at = time.monotonic() + DISCOVER_S
-        known = set(self._consumer.assignment)
+        known = self._consumer.assignment()
         new = [partition for partition in self._wanted() if partition not in known]
         if new:
-            self._consumer.add(self._positions(new))
+            self._consumer.assign([*known, *new])
+            self._begin(new)
         self._first_look = False
 
     def _wanted(self) -> list[TopicPartition]:
@@ -240,11 +259,12 @@ class Reading:
             if self._partition is None or partition.index == self._partition
         ]
 
-    def _positions(self, partitions: list[TopicPartition]) -> dict[TopicPartition, Offset]:
-        from tidelog.client.core.described import EARLIEST, LATEST
-
+    def _begin(self, partitions: list[TopicPartition]) -> None:
         if self._offset.isdigit():
-            return {partition: Offset(int(self._offset)) for partition in partitions}
-        # Partitions that appear while we read are new: all that is in them came after the command began.
-        earliest = self._offset.lower() == "earliest" or not self._first_look
-        return self._consumer.offsets_at(partitions, EARLIEST if earliest else LATEST)
+            for partition in partitions:
+                self._consumer.seek(partition, int(self._offset))
+        elif self._offset.lower() == "earliest" or not self._first_look:
+            # Partitions that appear while we read are new: all that is in them came after the command began.
+            self._consumer.seek_to_beginning(*partitions)
+        else:
+            self._consumer.seek_to_end(*partitions)

@@ -13,16 +13,34 @@ from tidelog.cli.line_records import LineFormat, lines_of
 from tidelog.model.ids import TopicName
 
 if TYPE_CHECKING:
-    from tidelog.client.cluster import Cluster
-    from tidelog.client.core.accumulator import OnDelivery
+    from tidelog.client.blocking.producer import Producer
+    from tidelog.client.core.pending import OnDelivery
     from tidelog.client.core.record import RecordMetadata
     from tidelog.client.errors import ClientError
-    from tidelog.client.producer import Producer
 
-ACKS: Final = {"all": -1, "-1": -1, "1": 1, "0": 0}
+ACKS: Final = ("all", "-1", "1", "0")
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 PROMPT: Final = ">"
-MILLISECONDS: Final = 1000
+# The producer's properties that mean something here; a file may have more, such as Java's serializers.
+TAKEN: Final = frozenset(
+    {
+        "acks",
+        "batch.size",
+        "buffer.memory",
+        "client.id",
+        "compression.type",
+        "delivery.timeout.ms",
+        "enable.idempotence",
+        "linger.ms",
+        "max.block.ms",
+        "max.in.flight.requests.per.connection",
+        "max.request.size",
+        "metadata.max.age.ms",
+        "request.timeout.ms",
+        "retries",
+        "retry.backoff.ms",
+    }
+)
 
 # Options for the number of bytes, records, tries and milliseconds, each under the producer's own name for it.
 NUMBERS: Final = {
@@ -48,13 +66,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.require(options, "bootstrap-server", "topic")
     settings = _settings(options)
     line_format = _line_format(_reader_properties(options))
+    _check(settings)
     with cluster_of(options, settings) as cluster:
-        producer = _producer(cluster, settings)
-        topic = TopicName(options.topic)
-        try:
-            _produce(producer, topic, line_format, synchronous=options.sync)
-        finally:
-            producer.flush()
+        cluster.retry(lambda deadline: cluster.refresh([], deadline))
+    with _producer(options.bootstrap_server, settings) as producer:
+        _produce(producer, TopicName(options.topic), line_format, synchronous=options.sync)
     return 0
 
 
@@ -127,24 +143,21 @@ def _settings(options: argparse.Namespace) -> dict[str, str]:
     return settings | properties_of(options.command_property or options.producer_property, file)
 
 
-def _producer(cluster: Cluster, settings: Mapping[str, str]) -> Producer:
-    from tidelog.client.producer import Producer
-    from tidelog.wire.compression import Compression
-
+def _check(settings: Mapping[str, str]) -> None:
+    """Refuse what Kafka's producer refuses, in its words."""
     acks, codec = settings.get("acks", "all"), settings.get("compression.type", "none")
     if acks not in ACKS:
         raise BadInput(f"Invalid value {acks} for configuration acks: String must be one of: all, -1, 0, 1")
     if codec not in CODECS:
         names = ", ".join(CODECS)
         raise BadInput(f"Invalid value {codec} for configuration compression.type: String must be one of: {names}")
-    return Producer(
-        cluster,
-        acks=ACKS[acks],
-        compression=Compression[codec.upper()],
-        idempotent=settings.get("enable.idempotence", "true").lower() == "true",
-        batch_bytes=int(settings["batch.size"]),
-        linger_s=int(settings["linger.ms"]) / MILLISECONDS,
-    )
+
+
+def _producer(bootstrap: str, settings: Mapping[str, str]) -> Producer:
+    from tidelog.client.blocking.producer import Producer
+
+    taken = {name: value for name, value in settings.items() if name in TAKEN}
+    return Producer({"client.id": "console-producer", **taken, "bootstrap.servers": bootstrap})
 
 
 def _produce(producer: Producer, topic: TopicName, line_format: LineFormat, *, synchronous: bool) -> None:

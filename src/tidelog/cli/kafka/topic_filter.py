@@ -17,5 +17,10 @@ class TopicFilter:
         except re.error:
             raise BadInput(f"{text} is an invalid regex.") from None
 
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The expression, of which all of a name must match."""
+        return self._pattern
+
     def matches(self, name: str) -> bool:
         return self._pattern.fullmatch(name) is not None

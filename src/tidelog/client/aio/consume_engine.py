@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from tidelog.client.aio.network import Network
+from tidelog.client.aio.network import Lane, Network
 from tidelog.client.core.chunk import FetchedChunk
 from tidelog.client.core.described import EARLIEST, LATEST, OffsetAt
 from tidelog.client.core.fetch_session import FetchSession, Limits, Wanted
@@ -51,6 +51,8 @@ class ConsumeEngine:
         self.reading = Reading(options.max_partition_fetch_bytes, options.fetch_max_bytes)
         # Where the group has stopped; None without a group.
         self.committed: Committed | None = None
+        # Whether the program asks for records of what it was assigned: before that it may still seek.
+        self.asked = False
         # What the next poll raises.
         self.failure: ClientError | None = None
         self._options = options
@@ -135,7 +137,7 @@ class ConsumeEngine:
     def _turn(self) -> None:
         self._turn_due = None
         with self._lock:
-            unplaced = self.reading.unplaced()
+            unplaced = self.reading.unplaced() if self.asked else []
             for place in unplaced:
                 place.is_asking = True
             resets = {place.partition: place.reset_to_ms for place in unplaced}
@@ -192,7 +194,11 @@ class ConsumeEngine:
         self, resets: Mapping[TopicPartition, int | None], versions: Mapping[TopicPartition, int], error: ClientError
     ) -> None:
         if not error.retriable:
-            self.fail(error)
+            with self._lock:
+                places = [self.reading.places.get(partition) for partition in resets]
+                concerned = any(place and place.version == versions[place.partition] for place in places)
+            if concerned:
+                self.fail(error)
         await asyncio.sleep(self.network.backoff_s)
         with self._lock:
             for partition in resets:
@@ -207,7 +213,7 @@ class ConsumeEngine:
             session = self._sessions[node.id] = FetchSession()
         again_s = 0.0
         try:
-            connection = await self.network.connection(node)
+            connection = await self.network.connection(node, Lane.FETCH)
             topics = {partition.topic: self.network.view.topics[partition.topic] for partition in wanted}
             request = session.request(wanted, topics, self._limits)
             timeout_s = (self._options.request_timeout_ms + self._options.fetch_max_wait_ms) / MILLISECONDS + GRACE_S
@@ -309,7 +315,7 @@ class ConsumeEngine:
             while self._stale:
                 wanted = set(self._stale)
                 try:
-                    view = await self.network.refresh(wanted, create=self._options.allow_auto_create_topics)
+                    view = await self.network.refresh(wanted)
                 except ClientError as error:
                     log.debug("metadata of %s: %s", sorted(wanted), error)
                 else:

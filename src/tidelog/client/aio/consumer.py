@@ -232,6 +232,7 @@ class AsyncConsumer:
                 machine.adopt(change)
                 if change.added:
                     await self._tell("on_partitions_assigned", change.added)
+                machine.polled()
         if machine.engine.failure is not None:
             failure, machine.engine.failure = machine.engine.failure, None
             raise failure

@@ -83,6 +83,7 @@ class ConsumerMachine:
 
     def polled(self) -> None:
         """The program asked for records."""
+        self.engine.asked = True
         if self.group is not None:
             self.group.step(Polled())
 
@@ -146,6 +147,7 @@ class ConsumerMachine:
                     place = self.engine.reading.place(partition)
                 if place.position is not None:
                     return place.position
+                self.engine.asked = True
                 self.engine.wake()
                 await asyncio.sleep(POSITION_PAUSE_S)
 
@@ -187,6 +189,7 @@ class ConsumerMachine:
     def _read(self, partitions: Iterable[TopicPartition]) -> None:
         with self._lock:
             self.engine.reading.assign(partitions)
+        self.engine.asked = False
         self.engine.wake()
 
     async def _begin_at(self, partitions: list[TopicPartition]) -> Mapping[TopicPartition, Offset]:

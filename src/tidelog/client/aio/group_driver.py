@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, TypeVar, assert_never
 
-from tidelog.client.aio.network import Network
+from tidelog.client.aio.network import Lane, Network
 from tidelog.client.core.coordinators import COORDINATOR_MOVED, CoordinatorKind
 from tidelog.client.core.groups import (
     OFFSET_COMMIT_BY_NAME,
@@ -237,7 +237,7 @@ class GroupDriver:
 
     async def _call(self, request: Request, timeout_s: float) -> Response:
         node = await self._find()
-        connection = await self._network.connection(node)
+        connection = await self._network.connection(node, Lane.GROUP)
         if isinstance(request, LeaveGroupRequest):
             several = connection.version_of(LeaveGroupRequest) >= LEAVE_SEVERAL_VERSION
             request = LeaveGroupRequest(

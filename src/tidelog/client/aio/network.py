@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable
+from enum import Enum, auto
 from typing import Final, TypeVar
 
 from tidelog.client.aio.connection import Connection, connect
@@ -23,11 +24,18 @@ from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.wire.schema import Request, Response
 
 MILLISECONDS: Final = 1000.0
-# A broker that is slow to answer gets a little more than it promised to need.
-GRACE_S: Final = 5.0
 
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
+
+
+class Lane(Enum):
+    """Connections to the same broker. It answers one request of a connection after the other, so those that it may
+    keep waiting have connections of their own."""
+
+    USUAL = auto()
+    FETCH = auto()
+    GROUP = auto()
 
 
 class Network:
@@ -39,8 +47,8 @@ class Network:
         self.backoff_s = options.retry_backoff_ms / MILLISECONDS
         self._options = options
         self._bootstrap = parse_bootstrap_servers(options.bootstrap_servers)
-        self._connections: dict[Address, Connection] = {}
-        self._opening: dict[Address, asyncio.Task[Connection]] = {}
+        self._connections: dict[tuple[Address, Lane], Connection] = {}
+        self._opening: dict[tuple[Address, Lane], asyncio.Task[Connection]] = {}
         self._failures: dict[Address, tuple[int, float]] = {}
         self._refreshing: dict[frozenset[TopicName] | None, asyncio.Task[ClusterView]] = {}
         self._closed = False
@@ -62,13 +70,13 @@ class Network:
             connection.close(ClientClosed("The client was closed."))
         self._connections.clear()
 
-    async def connection(self, node: Node) -> Connection:
+    async def connection(self, node: Node, lane: Lane = Lane.USUAL) -> Connection:
         """The connection to a broker, opened when first needed; at most one is being opened at a time."""
-        return await self._open((node.host, node.port))
+        return await self._open((node.host, node.port), lane)
 
     def existing(self, node: Node) -> Connection | None:
         """The connection to a broker if it is open."""
-        connection = self._connections.get((node.host, node.port))
+        connection = self._connections.get(((node.host, node.port), Lane.USUAL))
         return None if connection is None or connection.closed else connection
 
     async def call(
@@ -86,15 +94,15 @@ class Network:
 
     async def any_connection(self) -> Connection:
         """A connection that is open, else one to a known broker, else one to a bootstrap server."""
-        for connection in self._connections.values():
-            if not connection.closed:
+        for (_, lane), connection in self._connections.items():
+            if lane is Lane.USUAL and not connection.closed:
                 return connection
         known = [(node.host, node.port) for node in self.view.nodes.values()]
         random.shuffle(known)
         failures: list[str] = []
         for address in dict.fromkeys([*known, *self._bootstrap]):
             try:
-                return await self._open(address)
+                return await self._open(address, Lane.USUAL)
             except ClientClosed:
                 raise
             except ClientError as error:
@@ -157,18 +165,18 @@ class Network:
         self._refreshed_at = asyncio.get_running_loop().time()
         return self.view
 
-    async def _open(self, address: Address) -> Connection:
-        connection = self._connections.get(address)
+    async def _open(self, address: Address, lane: Lane) -> Connection:
+        connection = self._connections.get((address, lane))
         if connection is not None and not connection.closed:
             return connection
         if self._closed:
             raise ClientClosed("The client is closed.")
-        task = self._opening.get(address)
+        task = self._opening.get((address, lane))
         if task is None:
             self._refuse_soon_again(address)
-            task = asyncio.get_running_loop().create_task(self._connect(address))
-            self._opening[address] = task
-            task.add_done_callback(lambda _: self._opening.pop(address, None))
+            task = asyncio.get_running_loop().create_task(self._connect(address, lane))
+            self._opening[address, lane] = task
+            task.add_done_callback(lambda _: self._opening.pop((address, lane), None))
         return await asyncio.shield(task)
 
     def _refuse_soon_again(self, address: Address) -> None:
@@ -177,7 +185,7 @@ class Network:
         if failed and asyncio.get_running_loop().time() < until:
             raise BrokerUnreachable(f"Cannot connect to {address[0]}:{address[1]}.")
 
-    async def _connect(self, address: Address) -> Connection:
+    async def _connect(self, address: Address, lane: Lane) -> Connection:
         timeout_s = self._options.socket_connection_setup_timeout_ms / MILLISECONDS
         try:
             connection = await connect(*address, self._options.client_id, timeout_s)
@@ -190,5 +198,5 @@ class Network:
             self._failures[address] = (failed, until)
             raise
         self._failures.pop(address, None)
-        self._connections[address] = connection
+        self._connections[address, lane] = connection
         return connection

@@ -250,6 +250,7 @@ class Consumer:
                 self._thread.run(self._do(partial(machine.adopt, change)))
                 if change.added:
                     self._tell("on_partitions_assigned", change.added)
+                self._thread.call(self._alive)
         if machine.engine.failure is not None:
             failure, machine.engine.failure = machine.engine.failure, None
             raise failure

@@ -1,6 +1,6 @@
 """The client's side of a fetch session (KIP-227): after the first request only what changed is sent and answered.
 
-One for each broker that a consumer reads from; `client/consumer.py` sends the requests that it makes.
+One for each broker that a consumer reads from; `aio/consume_engine.py` sends the requests that it makes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From the bytes of a fetch to records: skips what lies before the position, control batches and aborted transactions.
 
-Called by `client/consumer.py` for every partition of an answer; a broker may send batches that begin earlier than asked
+Called for every partition of an answer; a broker may send batches that begin earlier than asked
 for, and cut the last one off.
 """
 
