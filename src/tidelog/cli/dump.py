@@ -53,19 +53,26 @@ def codec(api: str | None, version: int | None, request: bool | None, format_: s
 
 
 @dump.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--records", is_flag=True, help="Show every record, not only batches.")
 @format_option
 def log(files: tuple[Path, ...], records: bool, format_: str) -> int:
-    """What is in log files (…/00000000000000000000.log)."""
+    """What is in log files (…/00000000000000000000.log), indexes and snapshots, or in all logs of a folder."""
+    from tidelog.cli.index_dump import INDEX_FILES
     from tidelog.cli.log_files import LogFile
 
     damaged = False
-    for path in files:
+    for path in _files_in(files):
+        if path.suffix in INDEX_FILES:
+            entries = INDEX_FILES[path.suffix](path)
+            if format_ == "json":
+                for row in entries.rows:
+                    write_json_line({"file": str(path), **dict(zip(entries.columns, row, strict=True))})
+            else:
+                write_table([name.replace("_", " ") for name in entries.columns], entries.rows, title=str(path))
+            continue
         if path.suffix not in (".log", ".checkpoint"):
-            raise BadInput(
-                f"{path} is no log file. For indexes and snapshots there is: tidelog kafka-dump-log --files {path}"
-            )
+            raise BadInput(f"{path} is no file of a log.")
         stored = LogFile(path)
         rows = []
         for batch in stored.batches():
@@ -83,6 +90,13 @@ def log(files: tuple[Path, ...], records: bool, format_: str) -> int:
             damaged = True
             say(f"{path}: {stored.trailing_bytes} bytes at the end are no whole batch.")
     return int(damaged)
+
+
+def _files_in(paths: tuple[Path, ...]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        found += sorted(path.glob("*.log")) if path.is_dir() else [path]
+    return found
 
 
 BATCH_COLUMNS = ["offsets", "records", "position", "size", "time", "codec", "producer", "sequence", "epoch", "crc"]

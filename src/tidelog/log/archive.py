@@ -74,7 +74,7 @@ class Archive:
     def _make_folder(self, path: str) -> None:
         """Make a folder so that a crash does not take it away with what is in it."""
         missing = []
-        while not self._files.exists(path):
+        while path and not self._files.exists(path):
             missing.append(path)
             path = path.rpartition("/")[0]
         if missing:

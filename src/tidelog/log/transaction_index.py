@@ -31,6 +31,8 @@ class AbortedTransaction(NamedTuple):
 class TransactionIndex:
     """The aborted transactions of one segment, in the order of their markers."""
 
+    ENTRY_BYTES: Final = _ENTRY.size
+
     __slots__ = ("_files", "_is_absent", "_path")
 
     def __init__(self, files: Files, path: str) -> None:

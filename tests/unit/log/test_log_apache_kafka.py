@@ -17,6 +17,8 @@ from harness.logs import NOON_MS, append, batch_of, check_indexes, new_log, stag
 from harness.server import ServerProcess
 from tidelog.env.clock import SimulatedClock
 from tidelog.env.files import RealFiles
+from tidelog.log.audit import Severity
+from tidelog.log.audit_directory import audit_directory
 from tidelog.log.checkpoints import encode_uuid
 from tidelog.log.config import LogConfig
 from tidelog.log.directories import LogDirectories
@@ -196,6 +198,10 @@ def test_a_folder_that_apache_kafka_wrote_is_ours_to_read(kafka: ServerProcess, 
     kafka.stop() if stop == "clean" else kafka.kill()
     shutil.copytree(data_of(kafka), tmp_path / "data")
     kafka.start()
+    if stop == "clean":
+        audits = audit_directory(RealFiles(), str(tmp_path / "data"))
+        findings = [finding for _, audit in audits for finding in audit.findings]
+        assert [finding for finding in findings if finding.severity is not Severity.NOTED] == []
 
     directories = opened(tmp_path / "data")
     log = directories.partitions()[SHARED]
