@@ -35,7 +35,7 @@ COMMANDS: Final = {
     "cluster": ("cluster", "cluster", "Brokers, the quorum, leaders and replicas of a cluster."),
     "watch": ("watch", "watch", "Watch a cluster: leaders, replicas, offsets, live."),
     "log-dirs": ("log_dirs", "log_dirs", "What brokers keep on disk."),
-    "log": ("log", "log", "Look into log files, check and mend them, bring archived ones back."),
+    "log": ("log", "log", "Look into log files, verify, recover, restore."),
     "dump": ("dump", "dump", "Look into log files and generated codecs."),
     "server-start": ("server", "server_start", "Start a broker with a server.properties file."),
     "server-stop": ("server", "server_stop", "Stop brokers that server-start started."),

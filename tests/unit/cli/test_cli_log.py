@@ -85,7 +85,7 @@ def test_batches_and_indexes_are_dumped(data: Path, command: Run) -> None:
     for suffix in ("index", "timeindex"):
         code, out, _ = command("log", "dump", str(data / "tides-0" / f"{0:020d}.{suffix}"), "--format", "json")
         assert code == 0
-        assert len(out.splitlines()) >= 3
+        assert len(out.splitlines()) >= (3 if suffix == "index" else 1), "no two entries for one time"
     assert command("dump", "log", str(data / "tides-1"))[0] == 0, "the old name"
 
 
