@@ -40,6 +40,7 @@ from tidelog.broker.topic_creation import TopicCreation
 from tidelog.broker.transaction_apis import transaction_apis
 from tidelog.broker.transaction_coordinator import TransactionCoordinator
 from tidelog.broker.transaction_markers import LocalMarkers
+from tidelog.broker.transaction_peers import TransactionPeers
 from tidelog.broker.transaction_verification import TransactionVerification
 from tidelog.broker.turn import Turn
 from tidelog.controller.features import SUPPORTED
@@ -90,6 +91,7 @@ class Parts:
     producer_ids: ProducerIds
     transactions: TransactionCoordinator
     markers: LocalMarkers
+    transaction_peers: TransactionPeers
     directories: LogDirectories
     sessions: FetchSessions
     turn: Turn
@@ -114,6 +116,8 @@ def _handlers(parts: Parts) -> list[Served]:
         partitions,
         parts.now_ms,
         verifies_first_protocol=config.transaction_partition_verification_enable,
+        node_id=parts.node_id,
+        elsewhere=parts.transaction_peers,
     )
     return [
         *parts.forwarded,

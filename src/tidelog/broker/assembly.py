@@ -24,6 +24,7 @@ from tidelog.broker.group_coordinator import GroupCoordinator
 from tidelog.broker.lifecycle import BrokerLife
 from tidelog.broker.listener import Listener, bind
 from tidelog.broker.logs import log
+from tidelog.broker.other_brokers import OtherBrokers
 from tidelog.broker.own_settings import OwnSettings
 from tidelog.broker.partition_logs import PartitionLogs
 from tidelog.broker.ports import Ports, real_ports
@@ -39,6 +40,7 @@ from tidelog.broker.throttling import Throttling
 from tidelog.broker.topic_creation import CreationByController
 from tidelog.broker.transaction_coordinator import TransactionCoordinator, transaction_settings
 from tidelog.broker.transaction_markers import LocalMarkers
+from tidelog.broker.transaction_peers import TransactionPeers
 from tidelog.broker.turn import Turn
 from tidelog.controller.features import SUPPORTED
 from tidelog.controller.state import Controller, Policy
@@ -255,14 +257,17 @@ class BrokerNode:
         config, quorum, life = self.config, self._quorum, self._life
         store = quorum.store
         self._logs.warn_of_strays(self._publisher.image)
+        others = OtherBrokers(
+            lambda: self._publisher.image, config.inter_broker_listener_name, quorum.peers, self._loop
+        )
+        transaction_peers = TransactionPeers(others)
         self._replication = Replication(
             config,
             self.node_id,
-            lambda: self._publisher.image,
             lambda: life.epoch,
             self._partitions,
             self._directories,
-            quorum.peers,
+            others,
             quorum.channel,
             self._loop,
             self._steady_ms,
@@ -286,6 +291,7 @@ class BrokerNode:
             markers,
             self._steady_ms,
             self._loop,
+            transaction_peers,
         )
         # After the groups: markers that are still to be written concern their partitions, too.
         self._publisher.subscribe(transactions.apply)
@@ -313,6 +319,7 @@ class BrokerNode:
                 producer_ids=producer_ids,
                 transactions=transactions,
                 markers=markers,
+                transaction_peers=transaction_peers,
                 directories=self._directories,
                 sessions=sessions,
                 turn=self._turn,

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tidelog.broker.logs import log
 from tidelog.machine.runtime import Runtime
+from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import Offset
 from tidelog.replica.leader import PartitionLeader
 from tidelog.wire.batch import BatchHeader, iter_headers
@@ -39,6 +40,9 @@ class PartitionJournal:
 
     def append(self, batch: bytes) -> Offset:
         """Stage a batch for the turn's write; returns the offset after it. Raises ProtocolError when it cannot be."""
+        if not self._leader.enough_in_sync():
+            # What is written now could not become committed: the client shall ask again, not wait.
+            raise ProtocolError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "too few replicas are in sync")
         end = self._leader.stage_own(batch, self)
         self._appended.append(end)
         return end

@@ -12,13 +12,12 @@ from functools import partial
 from typing import Final, Protocol
 
 from tidelog.broker.logs import log
-from tidelog.broker.peers import Peer, PeerFailed, Peers
+from tidelog.broker.other_brokers import OtherBrokers
+from tidelog.broker.peers import Peer, PeerFailed
 from tidelog.env.network import Timer, Timers
-from tidelog.metadata.image import ClusterImage
 from tidelog.model.broker_settings import BrokerConfig
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NodeId
-from tidelog.model.listeners import Address
 from tidelog.replica.fetcher import Asked, Cutting, Fetcher, FetcherSettings
 from tidelog.replica.follower import PartitionFollower
 from tidelog.replica.isr_proposals import IsrProposals
@@ -69,25 +68,22 @@ class Replication:
         self,
         config: BrokerConfig,
         node_id: NodeId,
-        image: Callable[[], ClusterImage],
         broker_epoch: Callable[[], int],
         partitions: LedPartitions,
         cutting: Cutting,
-        peers: Peers,
+        others: OtherBrokers,
         controller: Controller,
         timers: Timers,
         now_ms: Callable[[], int],
     ) -> None:
         self._settings = fetcher_settings(config)
         self._timeout_ms = config.replica_socket_timeout_ms
-        self._listener = config.inter_broker_listener_name
         self._look_seconds = config.replica_lag_time_max_ms / 1000 / LOOKS_PER_LAG
         self._node_id = node_id
-        self._image = image
         self._broker_epoch = broker_epoch
         self._partitions = partitions
         self._cutting = cutting
-        self._peers = peers
+        self._others = others
         self._controller = controller
         self._timers = timers
         self._now_ms = now_ms
@@ -133,13 +129,7 @@ class Replication:
             link.wake()
 
     def _peer_of(self, node: NodeId) -> Peer | None:
-        if self._stopped:
-            return None
-        broker = self._image().brokers.get(node)
-        if broker is None:
-            return None
-        point = broker.endpoints.get(self._listener) or next(iter(broker.endpoints.values()), None)
-        return None if point is None else self._peers.to(Address(point.host, point.port), FETCH_PURPOSE)
+        return None if self._stopped else self._others.peer(node, FETCH_PURPOSE)
 
     # Leading
 

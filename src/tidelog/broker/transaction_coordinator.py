@@ -13,6 +13,7 @@ from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.timers import Timers
 from tidelog.broker.topic_creation import TopicCreation
 from tidelog.broker.transaction_markers import LocalMarkers, MarkerSender
+from tidelog.broker.transaction_peers import TransactionPeers
 from tidelog.broker.transaction_request import Command
 from tidelog.broker.transaction_shard import TransactionShardHost
 from tidelog.controller.topics import NewTopic, TopicCreated
@@ -56,7 +57,9 @@ class TransactionCoordinator:
         markers: LocalMarkers,
         now_ms: Callable[[], int],
         timers: Timers,
+        elsewhere: TransactionPeers | None = None,
     ) -> None:
+        self._elsewhere = elsewhere
         self._config = config
         self._settings = settings
         self._node_id = node_id
@@ -121,6 +124,12 @@ class TransactionCoordinator:
         topic = self._image.topic(TRANSACTION_TOPIC)
         return None if topic is None else partition_of_id(transactional_id, len(topic.partitions))
 
+    def node_of(self, transactional_id: str) -> NodeId | None:
+        """The broker that coordinates a transactional id, this one or another; None while there is none."""
+        index = self.partition_of(transactional_id)
+        partition = None if index is None else self._image.partition(TRANSACTION_TOPIC, index)
+        return partition.leader if partition is not None and partition.has_leader else None
+
     def host(self, transactional_id: str) -> TransactionShardHost:
         """The shard that keeps a transactional id. Raises what a client is to be told when it is not here."""
         index = self.partition_of(transactional_id)
@@ -167,4 +176,6 @@ class TransactionCoordinator:
             self._start(index)
 
     def _sender(self, ending: Ending, done: Callable[[Ending], None]) -> MarkerSender:
-        return MarkerSender(ending, self._node_id, lambda: self._image, self._markers, self._timers, done)
+        return MarkerSender(
+            ending, self._node_id, lambda: self._image, self._markers, self._timers, done, self._elsewhere
+        )

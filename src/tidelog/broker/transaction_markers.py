@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tidelog.broker.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from tidelog.broker.logs import log
 from tidelog.broker.timers import Timer, Timers
+from tidelog.broker.transaction_peers import TransactionPeers
 from tidelog.groups.records import EndTransaction
 from tidelog.metadata.image import ClusterImage
 from tidelog.model.errors import ErrorCode, ProtocolError
@@ -123,7 +124,11 @@ class MarkerSender:
         local: LocalMarkers,
         timers: Timers,
         done: Callable[[Ending], None],
+        elsewhere: TransactionPeers | None = None,
     ) -> None:
+        self._elsewhere = elsewhere
+        # Brokers that have not answered yet.
+        self._asked = 0
         self._delivery = Delivery(ending)
         self._node_id = node_id
         self._image = image
@@ -137,17 +142,24 @@ class MarkerSender:
         """Send to each partition that misses its marker."""
         self._timer = None
         image = self._image()
-        here = []
+        by_leader: dict[NodeId, list[TopicPartition]] = {}
         for partition in tuple(self._delivery.missing):
             found = image.partition(*partition)
             if found is None:
                 self._delivery.deleted(partition)
-            elif found.leader == self._node_id:
-                here.append(partition)
-        if here:
-            self._local.write(Marker.of(self._delivery.ending), here, self._answered)
-        else:
-            self._answered({})
+            elif found.has_leader:
+                by_leader.setdefault(found.leader, []).append(partition)
+        marker = Marker.of(self._delivery.ending)
+        # One more than there are brokers, so that the last answer comes after all were asked.
+        self._asked = len(by_leader) + 1
+        for leader, partitions in by_leader.items():
+            if leader == self._node_id:
+                self._local.write(marker, partitions, self._answered)
+            elif self._elsewhere is not None:
+                self._elsewhere.write_markers(leader, marker, partitions, self._answered)
+            else:
+                self._answered({})
+        self._answered({})
 
     def cancel(self) -> None:
         """The coordinator does not lead any more: whoever does now sends them."""
@@ -161,6 +173,9 @@ class MarkerSender:
             return
         delivery = self._delivery
         delivery.answered(errors)
+        self._asked -= 1
+        if self._asked:
+            return
         if delivery.is_done:
             self._done(delivery.ending)
         elif delivery.fenced:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Final
 
 from tidelog.broker.transaction_coordinator import TransactionCoordinator
+from tidelog.broker.transaction_peers import TransactionPeers
 from tidelog.log.verifications import Verification
 from tidelog.model.errors import ErrorCode, ProtocolError
-from tidelog.model.ids import ProducerEpoch, ProducerId, TopicPartition
+from tidelog.model.ids import NO_NODE, NodeId, ProducerEpoch, ProducerId, TopicPartition
 from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import LedPartitions
 from tidelog.transactions.partitions import add_partitions, verify_partitions
@@ -48,7 +49,11 @@ class TransactionVerification:
         now_ms: Callable[[], int],
         *,
         verifies_first_protocol: bool,
+        node_id: NodeId = NO_NODE,
+        elsewhere: TransactionPeers | None = None,
     ) -> None:
+        self._node_id = node_id
+        self._elsewhere = elsewhere
         self._coordinator = coordinator
         self._partitions = partitions
         self._now_ms = now_ms
@@ -102,6 +107,13 @@ class TransactionVerification:
         """Ask the coordinator to add partitions to a transaction, or whether they are in it."""
         if not adds and not self._verifies_first_protocol:
             answer(dict.fromkeys(partitions, ErrorCode.NONE))
+            return
+
+        coordinator = self._coordinator.node_of(transactional_id)
+        if self._elsewhere is not None and coordinator is not None and coordinator != self._node_id:
+            self._elsewhere.add_partitions(
+                coordinator, transactional_id, producer, partitions, answer, verify_only=not adds
+            )
             return
 
         def added(outcome: ProtocolError | None) -> None:
