@@ -11,8 +11,8 @@ import mmap
 from pathlib import Path
 from typing import Final
 
-# More than any scenario writes between two calls, and a part of what is free at most.
-TOUCHED_BYTES_MAX: Final = 4 << 30
+# About what one measurement writes, and a part of what is free at most.
+TOUCHED_BYTES_MAX: Final = 2 << 30
 FREE_PART: Final = 0.5
 
 

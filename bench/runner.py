@@ -12,7 +12,6 @@ from typing import Final
 from bench.generators import run_generator, session_fetch
 from bench.generators.pipelined_produce import Load, Produced
 from bench.measure import Samples
-from bench.memory import touch_free_memory
 from bench.plan import Plan
 from bench.scenarios import Scenario
 from bench.scenarios.footprint import FOOTPRINT
@@ -77,7 +76,6 @@ class Runner:
                     self._on_step(step)
                     # What the one before left to write must not slow this one down.
                     os.sync()
-                    touch_free_memory()
                     self._keep(server, scenario.run(server, self._plan, self._noter(step)))
                     self._on_done()
 
