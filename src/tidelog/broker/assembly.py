@@ -96,6 +96,7 @@ class BrokerNode:
             self._clock.now_ms,
             checkpoint_seconds=config.log_flush_offset_checkpoint_interval_ms / 1000,
             retention_check_seconds=config.log_retention_check_interval_ms / 1000,
+            producer_expiration_ms=lambda: self.settings.producer_expiration_ms(),
             archive=None if self.own.archive_dir is None else Archive(ports.files, self.own.archive_dir),
         )
         self._compactor = Compactor(

@@ -9,6 +9,7 @@ from tidelog.metadata.image import ClusterImage, ConfigResource, ResourceType
 from tidelog.metadata.settings import ALL_BROKERS, Described, Settings, describe
 from tidelog.model.broker_settings import broker_values
 from tidelog.model.ids import NodeId
+from tidelog.model.settings import SettingValue
 from tidelog.model.topic_settings import TopicConfig, topic_config, topic_defaults
 
 
@@ -41,12 +42,24 @@ class LiveSettings:
         """A topic that is being created, as its creator is told."""
         return Settings(self._image(), self._node_id, self.static).describe_topic(name, own=own)
 
+    def producer_expiration_ms(self) -> int:
+        """How long a producer without writes is remembered."""
+        expiration_ms = self._broker_values(self._layers(self._image()))["producer.id.expiration.ms"]
+        assert isinstance(expiration_ms, int)
+        return expiration_ms
+
     def _topic_defaults(self, image: ClusterImage) -> TopicConfig:
-        layers = (image.config(ALL_BROKERS), image.config(self._this_broker))
+        layers = self._layers(image)
         if self._defaults is None or self._defaults_of != layers:
-            merged = dict(self.static)
-            for layer in layers:
-                merged.update(layer)
             self._defaults_of = layers
-            self._defaults = topic_defaults(broker_values(merged))
+            self._defaults = topic_defaults(self._broker_values(layers))
         return self._defaults
+
+    def _layers(self, image: ClusterImage) -> tuple[Mapping[str, str], ...]:
+        return image.config(ALL_BROKERS), image.config(self._this_broker)
+
+    def _broker_values(self, layers: tuple[Mapping[str, str], ...]) -> dict[str, SettingValue]:
+        merged = dict(self.static)
+        for layer in layers:
+            merged.update(layer)
+        return broker_values(merged)

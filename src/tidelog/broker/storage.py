@@ -34,6 +34,7 @@ class Storage:
         *,
         checkpoint_seconds: float,
         retention_check_seconds: float,
+        producer_expiration_ms: Callable[[], int],
         archive: Archive | None = None,
     ) -> None:
         self._directories = directories
@@ -42,6 +43,7 @@ class Storage:
         self._now_ms = now_ms
         self._checkpoint_seconds = checkpoint_seconds
         self._retention_check_seconds = retention_check_seconds
+        self._producer_expiration_ms = producer_expiration_ms
         self._archive = archive
         self._is_archiving = False
         self._partitions: LedPartitions | None = None
@@ -141,9 +143,10 @@ class Storage:
     def _checkpoint(self) -> None:
         self.note_high_watermarks()
         now_ms = self._now_ms()
+        expiration_ms = self._producer_expiration_ms()
         waiting = []
         for replica in self._replicas():
-            replica.log.producers.expire(now_ms, replica.log.config.producer_expiration_ms)
+            replica.log.producers.expire(now_ms, expiration_ms)
             if replica.log.has_unflushed_segments:
                 waiting.append(replica)
         self._executor.submit(self._sync_sealed_and_checkpoint, waiting)
