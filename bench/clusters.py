@@ -13,12 +13,23 @@ from uuid import UUID
 
 from bench.process import cpu_time, rss_bytes
 from bench.servers import APACHE_KAFKA_HEAP, APACHE_KAFKA_JVM_OPTIONS, OURS
-from bench.topics import ADMIN_SECONDS_MAX
+from bench.topics import ADMIN_SECONDS_MAX, LATEST, LIST_OFFSETS_VERSION
 from harness.apache_cluster import apache_kafka_cluster
 from harness.raw_client import RawClient
 from harness.server import HOST, ServerProcess
 from harness.tidelog_cluster import tidelog_cluster_servers
-from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tidelog.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from tidelog.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 
 BROKERS: Final = 3
 READY_SECONDS_MAX: Final = 90.0
@@ -78,9 +89,23 @@ class RunningCluster:
     def _is_whole(self, topic: str | None) -> bool:
         answer = self._metadata(topic)
         return len(answer.brokers) == len(self.servers) and all(
-            not one.error_code and all(len(row.isr_nodes) == BROKERS and row.leader_id >= 0 for row in one.partitions)
+            not one.error_code
+            and all(len(row.isr_nodes) == BROKERS and row.leader_id >= 0 for row in one.partitions)
+            and self._is_served(answer, one)
             for one in answer.topics
         )
+
+    def _is_served(self, answer: MetadataResponse, topic: MetadataResponseTopic) -> bool:
+        """Whether every leader answers for what it leads: the metadata is there before the logs are."""
+        for broker in answer.brokers:
+            led = [one.partition_index for one in topic.partitions if one.leader_id == broker.node_id]
+            rows = [ListOffsetsPartition(index, -1, LATEST) for index in led]
+            with RawClient(f"{HOST}:{broker.port}", ADMIN_SECONDS_MAX) as client:
+                request = ListOffsetsRequest(-1, 0, [ListOffsetsTopic(topic.name or "", rows)])
+                told = client.ask(request, ListOffsetsResponse, LIST_OFFSETS_VERSION).topics if led else []
+            if any(row.error_code for one in told for row in one.partitions):
+                return False
+        return True
 
     def _metadata(self, topic: str | None) -> MetadataResponse:
         alive = next(server for server in self.servers if server.is_alive())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from bench.scenarios import Scenario
+from bench.scenarios.cluster import CLUSTER
 from bench.scenarios.footprint import FOOTPRINT
 from bench.scenarios.groups import GROUPS_SCENARIO
 from bench.scenarios.java import JAVA_PRODUCE
@@ -25,6 +26,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     SCALING,
     GROUPS_SCENARIO,
     TRANSACTIONS_SCENARIO,
+    CLUSTER,
     # Last: the memory is that after all the load.
     FOOTPRINT,
 )

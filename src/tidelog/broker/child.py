@@ -103,6 +103,10 @@ class BrokerProcess:
     def pause(self) -> None:
         """SIGSTOP: it is there and does nothing, as a process does that is starved or swapped out."""
         self._signal(signal.SIGSTOP)
+        # Not before it has stopped: the system only wakes up what has, should this process end now.
+        found = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        if found is not None and found.si_code == os.CLD_STOPPED:
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED)
         self._is_paused = True
 
     def resume(self) -> None:

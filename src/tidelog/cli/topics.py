@@ -219,8 +219,10 @@ def _show(topic: TopicDescription, configs: dict[str, str | None]) -> None:
     console.print(f"[bold]{escape(topic.name)}[/]  [dim]{topic.id}[/]")
     if settings:
         console.print(escape(settings), style="cyan")
+    # Replicas that are not in sync and yet have all that was acknowledged (KIP-966); most of the time there are none.
+    with_eligible = any(partition.eligible_leaders for partition in topic.partitions)
     write_table(
-        ["partition", "leader", "epoch", "replicas", "in sync"],
+        ["partition", "leader", "epoch", "replicas", "in sync", *(["eligible"] if with_eligible else [])],
         [
             (
                 partition.index,
@@ -228,6 +230,7 @@ def _show(topic: TopicDescription, configs: dict[str, str | None]) -> None:
                 partition.leader_epoch,
                 ",".join(map(str, partition.replicas)),
                 ",".join(map(str, partition.isr)),
+                *([",".join(map(str, partition.eligible_leaders or ()))] if with_eligible else []),
             )
             for partition in topic.partitions
         ],

@@ -32,7 +32,7 @@ CROWN: Final = "♛"
 IN_SYNC: Final = "●"
 BEHIND: Final = "○"
 GONE: Final = "✕"
-EVENTS_SHOWN: Final = 6
+EVENTS_SHOWN: Final = 8
 # Lines around the rows of partitions: cards, quorum, frames, headings.
 LINES_AROUND: Final = 14
 CARD_COLUMNS: Final = 30

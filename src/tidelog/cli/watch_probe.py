@@ -36,6 +36,7 @@ REQUEST_SECONDS_MAX: Final = 1.0
 # For this long an answer is good; after that its broker is shown as silent.
 FRESH_SECONDS: Final = 2.5
 PARTITIONS_MAX: Final = 200
+UNKNOWN_ADDRESS: Final = "─"
 CONSUMER: Final = -1
 # Asks for the end of the log instead of the high watermark, and followers as well as leaders.
 DEBUGGING_REPLICA: Final = -2
@@ -99,9 +100,11 @@ class Watcher:
         """The cluster as it is known now."""
         known, now = self._known or _Known(), time.monotonic()
         fresh = {node: told for node, told in list(self._told.items()) if now - told.at <= FRESH_SECONDS}
+        # Who holds a replica is in the picture even if it was gone before we came.
+        named = {node for topic in known.topics for one in topic.partitions for node in one.replicas}
         brokers = (
-            WatchedBroker(node.id, str(node), node.id in known.nodes, node.id in fresh)
-            for node in sorted(self._nodes.values(), key=lambda node: node.id)
+            WatchedBroker(node, str(self._nodes.get(node, UNKNOWN_ADDRESS)), node in known.nodes, node in fresh)
+            for node in sorted(named | self._nodes.keys())
         )
         return Snapshot(
             time.time(),
@@ -173,8 +176,12 @@ class Watcher:
                         self._ask_broker(cluster, node, told)
                     except (ClientError, OSError):
                         break
-                    self._stopped.wait(self._interval_s)
-            self._stopped.wait(self._interval_s)
+                    self._wait_for_tick()
+            self._wait_for_tick()
+
+    def _wait_for_tick(self) -> None:
+        """All brokers are asked at the same moments, so that what they say can be compared."""
+        self._stopped.wait(self._interval_s - time.monotonic() % self._interval_s)
 
     def _ask_broker(self, cluster: Cluster, node: Node, told: _Told) -> None:
         topics = () if self._known is None else self._known.topics
@@ -184,8 +191,8 @@ class Watcher:
             for one in topic.partitions
             if node.id in one.replicas
         ]
-        ends = _offsets(cluster, node, (place for place, _ in held), DEBUGGING_REPLICA)
         led = _offsets(cluster, node, (place for place, leader in held if leader == node.id), CONSUMER)
+        ends = _offsets(cluster, node, (place for place, _ in held), DEBUGGING_REPLICA)
         told.ends, told.high_watermarks, told.at = ends, led, time.monotonic()
 
     def _connect(self, address: str) -> Cluster:

@@ -182,7 +182,7 @@ def _add(cluster: Cluster, options: argparse.Namespace) -> None:
     owner = read_owner(RealFiles(), directory)
     if owner is None:
         raise BadInput(f"Unable to read meta.properties from {directory}")
-    listeners = _controller_listeners(properties)
+    listeners = controller_listeners(properties)
     if not options.dry_run:
         add_voter(cluster, owner.cluster_id, node, owner.directory_id, listeners)
     shown = ", ".join(_endpoint(name, host, port) for name, (host, port) in listeners.items())
@@ -207,7 +207,7 @@ def _metadata_directory(properties: dict[str, str]) -> str:
     return found
 
 
-def _controller_listeners(properties: dict[str, str]) -> dict[str, Address]:
+def controller_listeners(properties: dict[str, str]) -> dict[str, Address]:
     """Where a controller listens, as its file says, by the name of the listener."""
     from tidelog.model.listeners import parse_address
 

@@ -1,6 +1,7 @@
 """kafka-storage: make ids, format log directories, say what is in them.
 
-A broker formats an empty directory by itself at start-up; formatting beforehand fixes the cluster's id.
+A broker formats an empty directory by itself at start-up; formatting beforehand fixes the cluster's id, and its first
+voters where they are not a setting.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final, NoReturn
 from uuid import uuid4
 
 from tidelog.cli.failures import BadInput
+from tidelog.cli.kafka.initial_voters import check_voters, directory_of, voters_of, write_voters
 from tidelog.env.files import RealFiles
 from tidelog.log.checkpoints import DirectoryOwner, decode_uuid, encode_uuid, read_owner, write_owner
 from tidelog.log.errors import CorruptLog
@@ -52,10 +54,10 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
         command.add_argument("--config", "-c", required=True, help="The server.properties file.")
     format_.add_argument("--cluster-id", "-t", required=True, help="The id of the cluster.")
     format_.add_argument("--ignore-formatted", "-g", action="store_true", help="Leave formatted directories alone.")
-    format_.add_argument(
-        "--standalone", "-s", action="store_true", help="A quorum of this node alone; so it is anyway."
-    )
-    format_.add_argument("--no-initial-controllers", "-N", action="store_true", help=argparse.SUPPRESS)
+    voters = format_.add_mutually_exclusive_group()
+    voters.add_argument("--standalone", "-s", action="store_true", help="A quorum of this node alone, to grow.")
+    voters.add_argument("--no-initial-controllers", "-N", action="store_true", help="The quorum is there already.")
+    voters.add_argument("--initial-controllers", "-I", help="The first voters, as id@host:port:directory,…")
     format_.add_argument("--release-version", "-r", help=argparse.SUPPRESS)
     format_.add_argument("--feature", "-f", action="append", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
@@ -108,6 +110,7 @@ def _format(directories: list[Path], properties: dict[str, str], options: argpar
         decode_uuid(options.cluster_id)
     except ValueError:
         raise BadInput(f"Cluster ID string {options.cluster_id} does not appear to be a valid UUID") from None
+    check_voters(options, properties)
     files = RealFiles()
     new = []
     for directory in directories:
@@ -128,8 +131,15 @@ def _format(directories: list[Path], properties: dict[str, str], options: argpar
         print("All of the log directories are already formatted.")
     for directory in new:
         directory.mkdir(parents=True, exist_ok=True)
-        write_owner(files, str(directory), DirectoryOwner(options.cluster_id, node_id, uuid4()))
         kind = "metadata directory" if directory == directories[0] else "data directory"
+        directory_id = uuid4()
+        if directory == directories[0]:
+            directory_id = directory_of(options, node_id) or directory_id
+            voters = voters_of(options, properties, node_id, directory_id)
+            if voters is not None:
+                write_voters(directory, voters)
+                kind = "dynamic metadata voter directory"
+        write_owner(files, str(directory), DirectoryOwner(options.cluster_id, node_id, directory_id))
         print(f"Formatting {kind} {directory} with metadata.version {METADATA_VERSION}.")
     return 0
 
