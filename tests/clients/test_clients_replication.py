@@ -7,12 +7,34 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 import tidelog
+from harness.raw_client import RawClient
+from tidelog.wire.batch import iter_headers
+from tidelog.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from tidelog.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from tidelog.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tidelog.wire.records import read_records
 
 PARTITIONS = 3
 RECORDS = 3000
@@ -198,6 +220,63 @@ def test_groups_and_transactions_go_on_when_their_coordinator_dies(cluster: tide
     again.begin_transaction()
     again.produce(topic, b"after", partition=0)
     again.commit_transaction(30)
+
+
+@pytest.mark.req("D13")
+def test_a_follower_serves_consumers_what_is_committed(cluster: tidelog.Cluster, topic: str) -> None:
+    sending = Sending(cluster, topic)
+    sending.send(0, 3 * PARTITIONS)
+    assert sending.flush() == 0
+    topic_id = _topic_id(cluster, topic)
+    for node in cluster.nodes:
+        eventually(f"broker {node} does not serve", lambda node=node: len(_fetched(cluster, node, topic_id)) == 3)  # type: ignore[misc]
+
+
+def _topic_id(cluster: tidelog.Cluster, topic: str) -> UUID:
+    with RawClient(cluster.address(1)) as client:
+        found = client.ask(MetadataRequest([MetadataRequestTopic(name=topic)]), MetadataResponse)
+    return found.topics[0].topic_id
+
+
+def _fetched(cluster: tidelog.Cluster, node: int, topic_id: UUID) -> list[bytes | None]:
+    wanted = FetchTopic(topic_id=topic_id, partitions=[FetchPartition(0, partition_max_bytes=9999)])
+    request = FetchRequest(topics=[wanted])
+    with RawClient(cluster.address(node)) as client:
+        response = client.ask(request, FetchResponse)
+    (data,) = response.responses[0].partitions
+    assert data.error_code == 0
+    records = memoryview(data.records or b"")
+    return [record.value for position, _ in iter_headers(records) for record in read_records(records, position)]
+
+
+@pytest.mark.req("G5", "G6")
+def test_replicas_move_to_other_brokers_with_all_they_hold_and_leadership_returns(
+    cluster: tidelog.Cluster, topic: str
+) -> None:
+    with RawClient(cluster.bootstrap_servers.split(",")[0]) as client:
+        name = f"{topic}-small"
+        placed = CreatableTopic(name, -1, -1, [CreatableReplicaAssignment(0, [1, 2])])
+        assert client.ask(CreateTopicsRequest([placed]), CreateTopicsResponse).topics[0].error_code == 0
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", **QUIET})
+        for number in range(1000):
+            producer.produce(name, b"%d" % number, partition=0)
+        assert producer.flush(30) == 0
+
+        wanted = AlterPartitionReassignmentsRequest(
+            topics=[ReassignableTopic(name, [ReassignablePartition(0, [3, 2])])]
+        )
+        answer = client.ask(wanted, AlterPartitionReassignmentsResponse)
+        assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 0)
+
+        def has_moved() -> bool:
+            going_on = client.ask(ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse)
+            return not going_on.topics
+
+        eventually("the move does not end", has_moved)
+    eventually("another replica leads", lambda: cluster.leader(name) in (2, 3))
+    assert len(read_all(cluster, name, 1000)) == 1000
+    eventually("the old replica is still there", lambda: not list(cluster.data.glob(f"broker-1/{name}-0")))
+    assert len(digests(cluster.data, name)[f"{name}-0"]) == 1
 
 
 def _more(consumer: Consumer, read: list[bytes]) -> list[bytes]:

@@ -49,6 +49,7 @@ from tidelog.metadata.image import ClusterImage
 from tidelog.model.broker_settings import BrokerConfig
 from tidelog.model.ids import NodeId
 from tidelog.replica.partitions import LedPartitions
+from tidelog.replica.selector import RACK_AWARE, RackAwareSelector
 from tidelog.wire.messages.api_versions import ApiVersionsRequest
 from tidelog.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tidelog.wire.messages.delete_groups import DeleteGroupsRequest
@@ -128,7 +129,9 @@ def _handlers(parts: Parts) -> list[Served]:
             # it.
             advertised="0-13",
         ),
-        serve(FetchRequest, FetchHandler(partitions, parts.sessions, parts.loop, config.fetch_max_bytes)),
+        serve(
+            FetchRequest, FetchHandler(partitions, parts.sessions, parts.loop, config.fetch_max_bytes, _selector(parts))
+        ),
         serve(ListOffsetsRequest, ListOffsetsHandler(partitions)),
         serve(
             MetadataRequest,
@@ -171,3 +174,16 @@ def _handlers(parts: Parts) -> list[Served]:
         ),
         *(serve(request, GroupCommandHandler(parts.groups, command)) for request, command in GROUP_COMMANDS.items()),
     ]
+
+
+def _selector(parts: Parts) -> RackAwareSelector | None:
+    """`replica.selector.class`: None sends every consumer to the leader."""
+    wanted = parts.config.replica_selector_class
+    if wanted is None or wanted.rpartition(".")[2] != RACK_AWARE:
+        return None
+
+    def rack_of(node: NodeId) -> str | None:
+        broker = parts.image().brokers.get(node)
+        return broker.rack if broker is not None and not broker.fenced else None
+
+    return RackAwareSelector(parts.node_id, rack_of)

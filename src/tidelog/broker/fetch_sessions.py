@@ -15,12 +15,14 @@ from uuid import UUID
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.replica.follower import PartitionFollower
 from tidelog.replica.leader import PartitionLeader
-from tidelog.wire.messages.fetch import FetchPartition, FetchRequest
+from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
 SESSIONLESS_ID: Final = 0
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 EPOCH_MAX: Final = 2**31 - 1
+# In place of an offset that a client was told.
+NEVER_TOLD: Final = -2
 FIRST_VERSION_WITH_SESSIONS: Final = 7
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 
@@ -54,15 +56,19 @@ class FetchedPartition:
         self.index = position.partition
         self.position = position
         self.leader: PartitionLeader | PartitionFollower | None = None
-        # What the client was last told, so that an unchanged partition is left out of the answer; -2 was never told.
-        self.answered_high_watermark = -2
-        self.answered_start = -2
+        # What the client was last told, so that an unchanged partition is left out of the answer.
+        self.answered_high_watermark = NEVER_TOLD
+        self.answered_start = NEVER_TOLD
 
     def grew(self, _: object, grown_bytes: int) -> None:
         session = self.session
         session.ready[self] = None
         if session.waiting is not None:
             session.waiting.grew(grown_bytes)
+
+    def has_news(self, data: PartitionData) -> bool:
+        """Whether the client was told other offsets than these, or none yet."""
+        return data.high_watermark != self.answered_high_watermark or data.log_start_offset != self.answered_start
 
     def watch(self, leader: PartitionLeader | PartitionFollower | None) -> None:
         if self.leader is leader:
@@ -105,6 +111,9 @@ class FetchSession:
                     partitions[key] = fetched = FetchedPartition(self, topic.topic, topic.topic_id, position)
                 else:
                     fetched.position = position
+                    if self.is_replica:
+                        # It may not have used the last answer: what it was told then it is told again.
+                        fetched.answered_high_watermark = fetched.answered_start = NEVER_TOLD
                 ready[fetched] = None
         for forgotten in request.forgotten_topics_data:
             for index in forgotten.partitions:

@@ -137,6 +137,11 @@ class Fetcher:
         known = self._fetching.get(key)
         fetching.in_session = known is not None and known.in_session
         self._fetching[key] = fetching
+        if follower.syncs_first():
+            # What a crash left in the page cache: it was not counted before, and may still be lost.
+            fetching.due_ms = UNTIL_RESUMED_MS
+            self._forget(key, fetching)
+            return
         self._changed[key] = fetching
         self._forgotten.pop(key, None)
 

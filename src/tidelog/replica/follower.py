@@ -166,8 +166,7 @@ class PartitionFollower:
                 return BackOff(error.code, error.message or "")
             self.bytes_in += len(sound)
             self._unread_bytes += len(sound)
-        if self.log.unflushed_records >= self.config.flush_messages:
-            self._disk.sync_due(self)
+        if self.syncs_first():
             return SYNC_FIRST
         return refusal or GO_ON
 
@@ -206,9 +205,16 @@ class PartitionFollower:
         log.truncate_fully_and_start_at(Offset(base))
         return True
 
+    def syncs_first(self) -> bool:
+        """Whether a sync is due, and now under way, before a fetch may say that all this is here to stay."""
+        is_due = self.log.unflushed_records >= self.config.flush_messages
+        if is_due:
+            self._disk.sync_due(self)
+        return is_due
+
     def synced(self) -> None:
-        """What was written is on the disk."""
-        if not self.resigned:
+        """What was written when the sync began is on the disk."""
+        if not self.resigned and not self.syncs_first():
             self._on_synced(self)
 
     def fail(self) -> None:

@@ -421,8 +421,9 @@ class World:
             self.stage.run_until(self.stage.now_ms + 200)
 
     def _is_whole(self) -> bool:
-        ends = {replica.log.end_offset for node in self.nodes.values() for replica in node.partitions.replicas()}
-        return len(self.partition().isr) == len(NODES) and len(ends) == 1
+        replicas = [replica for node in self.nodes.values() for replica in node.partitions.replicas()]
+        offsets = {offset for replica in replicas for offset in (replica.log.end_offset, replica.high_watermark)}
+        return len(self.partition().isr) == len(replicas) == len(NODES) and len(offsets) == 1
 
 
 def run(seed: int) -> World:

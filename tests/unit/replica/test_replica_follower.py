@@ -178,6 +178,7 @@ def test_where_writes_are_synced_first_the_next_fetch_waits_for_the_sync() -> No
     follower = following(log_with(), config=topic_config(DEFAULTS, {"flush.messages": "1"}))
     assert follower.take(answer(content(log_with((1, 2))))) == SYNC_FIRST
     assert SYNCING.pop() is follower
+    follower.log.flush()
     follower.synced()
     assert SYNCED.pop() is follower
 

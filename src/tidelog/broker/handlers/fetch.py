@@ -178,8 +178,13 @@ class Reading:
             self.found_bytes += size
             if data.error_code or data.diverging_epoch is not NO_DIVERGENCE or data.preferred_read_replica >= 0:
                 self.failed = True
-            elif not size and fetched.position.fetch_offset >= self._up_to:
-                # Before that, a partition without records only had no room in this answer.
+            elif (
+                not size
+                and fetched.position.fetch_offset >= self._up_to
+                and not (session.is_replica and fetched.has_news(data))
+            ):
+                # Before that, a partition without records only had no room in this answer; and a follower that has all
+                # still waits for the high watermark that this makes possible.
                 quiet.append(fetched)
             self._found.append((fetched, data))
         if session.id != SESSIONLESS_ID:
@@ -207,8 +212,7 @@ class Reading:
                 or data.error_code
                 or data.diverging_epoch is not NO_DIVERGENCE
                 or data.preferred_read_replica >= 0
-                or data.high_watermark != fetched.answered_high_watermark
-                or data.log_start_offset != fetched.answered_start
+                or fetched.has_news(data)
             ):
                 continue
             fetched.answered_high_watermark = data.high_watermark
