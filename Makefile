@@ -10,13 +10,14 @@ PYTEST_ARGS ?=
 # No test may hang: this many seconds for the slowest one on a busy machine.
 TEST_SECONDS_MAX ?= 300
 BENCH_ARGS ?=
+SIM_SEEDS ?= 5000
 SOAK_ARGS ?=
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint format unit clients clients-apache spark bench soak docs lock bytecode kafka connector debian clean
+.PHONY: help setup run test lint format unit clients clients-apache spark bench sim soak docs lock bytecode kafka connector debian clean
 
 help:  ## this list
 	@awk 'BEGIN { FS = ":.*## "; print "\n  \033[1mTidelog\033[0m: a Kafka-compatible streaming platform in Python\n" } \
@@ -52,6 +53,10 @@ spark: setup $(STAMPS)/spark kafka connector debian  ## the tests with Spark: ou
 
 bench: setup bytecode kafka $(STAMPS)/bench  ## ours beside Apache Kafka in one run; writes docs/benchmarks.md (BENCH_ARGS=--quick: 4 minutes)
 	$(BIN)/python -m bench $(BENCH_ARGS)
+
+sim: setup  ## thousands of seeds of every simulation that takes a number of them (SIM_SEEDS=10000)
+	TIDELOG_SIMULATION_SEEDS=$(SIM_SEEDS) TIDELOG_REPLICATION_SEEDS=$(SIM_SEEDS) TIDELOG_TRANSACTION_SEEDS=$(SIM_SEEDS) \
+	    $(PYTEST) --timeout=0 tests/simulation $(PYTEST_ARGS)
 
 soak: setup kafka debian  ## an hour of faults on three brokers, clients in other processes, and a judgement (SOAK_ARGS=--minutes 5)
 	$(BIN)/python -m soak run $(SOAK_ARGS)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 from uuid import NAMESPACE_URL, uuid5
@@ -22,7 +21,7 @@ from tidelog.broker.fetch_sessions import FetchSessions
 from tidelog.broker.forwarding import Forwarding
 from tidelog.broker.group_coordinator import GroupCoordinator
 from tidelog.broker.lifecycle import BrokerLife
-from tidelog.broker.listener import Listener, bind
+from tidelog.broker.listener import Listener
 from tidelog.broker.logs import log
 from tidelog.broker.other_brokers import OtherBrokers
 from tidelog.broker.own_settings import OwnSettings
@@ -78,10 +77,10 @@ class BrokerNode:
         self.own = OwnSettings.from_properties(properties)
         self.node_id = NodeId(config.node_id)
         self.settings = LiveSettings(self.node_id, properties, lambda: self._publisher.image)
-        self.started_seconds = time.time()
         self._loop = loop
         self._ports = ports = ports or real_ports(loop)
         self._clock = ports.clock
+        self.started_seconds = self._clock.now_ms() / 1000
         self._started_monotonic = self._clock.monotonic()
         # The wall clock, read once a turn.
         self._turn_ms = self._clock.now_ms()
@@ -167,12 +166,13 @@ class BrokerNode:
         Raises OSError, DirectoryInUse, WrongOwner, CorruptLog, LogFailed, and ProtocolError for settings.
         """
         config, quorum = self.config, self._quorum
-        clients = [(listener, bind(listener.host, listener.port)) for listener in config.client_listeners]
+        clients = [(listener, self._ports.bind(listener.host, listener.port)) for listener in config.client_listeners]
         controllers: list[tuple[ListenerAddress, socket.socket]] = []
         try:
             if config.is_controller:
                 controllers += [
-                    (listener, bind(listener.host, listener.port)) for listener in config.controller_listeners
+                    (listener, self._ports.bind(listener.host, listener.port))
+                    for listener in config.controller_listeners
                 ]
             self._directories.lock()
             self._cluster_id = self._find_cluster_id()
@@ -214,6 +214,7 @@ class BrokerNode:
             self._loop,
             lambda: self._publisher.image,
             heartbeat_ms=self.config.broker_heartbeat_interval_ms,
+            new_id=self._ports.entropy.uuid,
             caught_up=self._serve_clients_soon,
             serving=self._become_ready,
         )
@@ -243,7 +244,7 @@ class BrokerNode:
             cluster=self._cluster_id,
             listening=", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in self.endpoints),
             partitions=len(self._partitions),
-            seconds=round(time.time() - self.started_seconds, 3),
+            seconds=round(self._clock.monotonic() - self._started_monotonic, 3),
         )
         for act in self._on_ready:
             act()
@@ -356,7 +357,7 @@ class BrokerNode:
         connection_closed: Callable[[Connection], None] | None = None,
     ) -> Listener:
         config = self.config
-        return Listener(
+        return self._ports.listen(
             listener.name,
             sock,
             self._loop,

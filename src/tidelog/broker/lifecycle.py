@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from typing import Final
-from uuid import uuid4
+from uuid import UUID
 
 import msgspec
 
@@ -54,6 +54,7 @@ class BrokerLife:
         image: Callable[[], ClusterImage],
         *,
         heartbeat_ms: int,
+        new_id: Callable[[], UUID],
         caught_up: Callable[[], None],
         serving: Callable[[], None],
     ) -> None:
@@ -66,6 +67,7 @@ class BrokerLife:
         self._timers = timers
         self._image = image
         self._heartbeat_seconds = heartbeat_ms / 1000
+        self._new_id = new_id
         self._caught_up = caught_up
         self._serving = serving
         self._registration: BrokerRegistration | None = None
@@ -167,7 +169,7 @@ class BrokerLife:
         code = response.code if isinstance(response, ProtocolError) else response.error_code
         if code == ErrorCode.STALE_BROKER_EPOCH and self._registration is not None:
             # It was forgotten, or taken for dead and replaced: it comes back as another incarnation of itself.
-            self._registration = msgspec.structs.replace(self._registration, incarnation_id=uuid4())
+            self._registration = msgspec.structs.replace(self._registration, incarnation_id=self._new_id())
             self._register()
             return
         if isinstance(response, ProtocolError) and self.stage is Stage.LEAVING:

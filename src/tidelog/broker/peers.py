@@ -261,12 +261,15 @@ class Peers:
         self._dialer = dialer
         self._timers = timers
         self._peers: dict[tuple[Address, str], Peer] = {}
+        self._closed = False
 
     def to(self, address: Address, purpose: str) -> Peer:
         peer = self._peers.get((address, purpose))
         if peer is None:
             peer = Peer(address, purpose, self._client_id, self._dialer, self._timers)
             self._peers[address, purpose] = peer
+            if self._closed:
+                peer.close()
         return peer
 
     def forget(self, address: Address, purpose: str) -> None:
@@ -276,6 +279,7 @@ class Peers:
             peer.close()
 
     def close(self) -> None:
-        for peer in self._peers.values():
+        """Who waits is told, and may ask for another connection at once: that one fails, too."""
+        self._closed = True
+        for peer in tuple(self._peers.values()):
             peer.close()
-        self._peers.clear()

@@ -1,4 +1,4 @@
-"""What a broker needs of the machine it runs on: clock, disk, threads, connections to others, chance.
+"""What a broker needs of the machine it runs on: clock, disk, threads, connections to and from others, chance.
 
 Made by whoever starts a `BrokerNode`, handed on by `assembly.py`; a simulation gives its own.
 """
@@ -6,11 +6,14 @@ Made by whoever starts a `BrokerNode`, handed on by `assembly.py`; a simulation 
 from __future__ import annotations
 
 import secrets
+import socket
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Protocol
 from uuid import UUID, uuid4
 
+from tidelog.broker.listener import Listener, bind
 from tidelog.env.clock import Clock, RealClock
 from tidelog.env.files import Files, RealFiles
 from tidelog.env.network import Dialer, Poller, SocketDialer
@@ -45,6 +48,9 @@ class Ports:
     executor: Executor
     dialer: Dialer
     entropy: Entropy
+    # Where others connect to: an address is bound, then served.
+    bind: Callable[[str, int], socket.socket] = bind
+    listen: type[Listener] = Listener
 
 
 def real_ports(loop: Poller) -> Ports:
