@@ -5,13 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from soak.checker import Violation, check
 from soak.generators import Generator
 from soak.generators.acknowledged import Acknowledged, Work
+from soak.generators.librdkafka_consume import Work as Consume
+from soak.generators.librdkafka_produce import Work as Produce
+from soak.history import read_history
 
 import tidelog
 from harness.waiting import wait_until
@@ -153,6 +158,32 @@ def test_a_leader_that_is_cut_off_acknowledges_nothing_that_is_lost(cluster: Clu
 
     assert set(acknowledged) <= set(read_all(cluster, topic, len(acknowledged)))
     assert sorted(map(int, acknowledged)) == list(range(50))
+
+
+@pytest.mark.req("D18", "E2")
+def test_what_only_a_dead_leader_had_is_lost_and_the_checker_says_so(
+    cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    create(cluster, topic)
+    leader = cluster.leader(topic)
+    # The leader alone has what is written now, and with acks=1 that is enough for it.
+    cluster.isolate(leader)
+    careless = {"acks": "1", "enable.idempotence": "false"}
+    work = Produce(cluster.address(leader), topic, 1, "careless", 200, str(tmp_path), careless)
+    producer = Generator("librdkafka_produce", work)
+    wait_until(lambda: (tmp_path / "careless.history").exists(), 30)
+    time.sleep(STEADY_SECONDS)
+    producer.finish()
+    cluster.kill(leader)
+    assert cluster.leader(topic) != leader
+    cluster.heal()
+    whole = Consume(cluster.bootstrap_servers, topic, 1, "last", str(tmp_path), whole=True)
+    Generator("librdkafka_consume", whole).wait()
+
+    verdict = check(read_history(sorted(tmp_path.glob("*.history"))))
+
+    assert verdict.acknowledged > 0
+    assert set(verdict.counted()) == {Violation.LOST}
 
 
 def test_committed_offsets_survive_the_coordinator(cluster: Cluster, topic: str) -> None:
