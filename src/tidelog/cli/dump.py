@@ -11,7 +11,6 @@ import click
 from tidelog.cli.failures import BadInput
 from tidelog.cli.options import format_option
 from tidelog.cli.output import Json, say, show_bytes, write_json, write_json_line, write_table
-from tidelog.client.moments import show_moment
 
 if TYPE_CHECKING:
     from tidelog.cli.log_files import StoredBatch
@@ -123,6 +122,8 @@ def _show_code(text: str) -> None:
 
 
 def _batch_row(batch: StoredBatch) -> tuple[object, ...]:
+    from tidelog.client.moments import show_moment
+
     header = batch.header
     producer = f"{header.producer_id}/{header.producer_epoch}" if header.has_producer_id else "-"
     marks = "".join([" transactional" * header.is_transactional, " control" * header.is_control])
@@ -141,6 +142,8 @@ def _batch_row(batch: StoredBatch) -> tuple[object, ...]:
 
 
 def _record_rows(batch: StoredBatch) -> list[tuple[object, ...]]:
+    from tidelog.client.moments import show_moment
+
     return [
         (
             record.offset,

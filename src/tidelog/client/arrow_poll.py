@@ -9,12 +9,11 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow as pa  # type: ignore[import-untyped]
-
 from tidelog.client.core.chunk import FetchedChunk
 from tidelog.client.errors import Rejected
 from tidelog.model.errors import ProtocolError
 from tidelog.model.ids import Offset
+from tidelog.wire.columns.arrays import empty_batch
 from tidelog.wire.columns.decode import decode_each
 from tidelog.wire.columns.layout import ALL_COLUMNS, schema_of
 
@@ -57,7 +56,7 @@ def poll_arrow(consumer: Consumer, timeout_s: float, columns: Sequence[str] | No
     while True:
         chunk = consumer.poll_chunk(max(0.0, end - time.monotonic()))
         if chunk is None:
-            return pa.RecordBatch.from_pylist([], schema)
+            return empty_batch(schema)
         rows = rows_of(chunk, wanted, check_crcs)
         if rows.is_all:
             consumer.went_to(rows.next_offset)
@@ -78,7 +77,7 @@ async def poll_arrow_async(
     while True:
         chunk = await consumer.poll_chunk(max(0.0, end - time.monotonic()))
         if chunk is None:
-            return pa.RecordBatch.from_pylist([], schema)
+            return empty_batch(schema)
         rows = rows_of(chunk, wanted, check_crcs)
         if rows.is_all:
             consumer.went_to(rows.next_offset)

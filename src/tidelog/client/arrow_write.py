@@ -102,7 +102,7 @@ def _as_binary(column: Any, name: str) -> Any:
         column = column.dictionary_decode()
     type_ = column.type
     if pa.types.is_null(type_):
-        return pa.nulls(len(column), pa.binary()) if len(column) else pa.array([], pa.binary())
+        return pa.nulls(len(column), pa.binary())
     for test in ("binary", "string", "large_binary", "large_string", "fixed_size_binary", "binary_view", "string_view"):
         if getattr(pa.types, f"is_{test}")(type_):
             return column.cast(pa.binary())
@@ -167,3 +167,11 @@ def _by_partition(rows: Rows, targets: int | Int64s) -> Iterator[tuple[int, Rows
     present, firsts = np.unique(targets[order], return_index=True)
     for partition, indexes in zip(present.tolist(), np.split(order, firsts[1:]), strict=True):
         yield partition, rows.take(indexes)
+
+
+def bytes_in(column: Any) -> int:
+    """How many bytes the values of a binary array have together."""
+    if not len(column) or column.null_count == len(column):
+        return 0
+    bounds = np.frombuffer(column.buffers()[1], np.int32)
+    return int(bounds[column.offset + len(column)] - bounds[column.offset])

@@ -1,6 +1,7 @@
-"""Arrow arrays from places in a buffer, and places in buffers from Arrow arrays.
+"""Arrow arrays from numbers and from places in a buffer. Bytes are copied by Arrow, never one value at a time.
 
-`decode.py` calls the first half, `encode.py` the second. Bytes are copied by Arrow, never one value at a time.
+`decode.py` and `encode.py` call it. Arrays are made of buffers: `pyarrow.array` would load pandas to see whether it was
+given some of it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from tidelog.wire.columns.fields import Bytes, Int64s, Spans
@@ -33,7 +35,7 @@ def binary_array(buffer: Bytes, spans: Spans) -> Any:
     np.add(starts, np.maximum(lengths, 0), out=bounds[1::2], casting="unsafe")
     bounds[-1] = bounds[-2]
     pieces = pa.Array.from_buffers(pa.binary(), 2 * rows, [None, pa.py_buffer(bounds), pa.py_buffer(buffer)])
-    taken = pieces.take(pa.array(np.arange(0, 2 * rows, 2, dtype=np.int32)))
+    taken = pieces.take(number_array(np.arange(0, 2 * rows, 2, dtype=np.int32), pa.int32()))
     if not null_count:
         return taken
     _, offsets, data = taken.buffers()
@@ -43,8 +45,6 @@ def binary_array(buffer: Bytes, spans: Spans) -> Any:
 def text_array(buffer: Bytes, spans: Spans) -> Any:
     """The same as text. What is no UTF-8 is replaced as Java's client replaces it: Arrow has to trust its texts."""
     found = binary_array(buffer, spans)
-    if not len(found):
-        return pa.array([], pa.string())
     try:
         return found.cast(pa.string())
     except pa.ArrowInvalid:
@@ -55,6 +55,11 @@ def number_array(numbers: NDArray[Any], type_: Any, nulls: NDArray[np.bool_] | N
     """Numbers as they are, without a copy."""
     present = None if nulls is None else validity(~nulls)
     return pa.Array.from_buffers(type_, len(numbers), [present, pa.py_buffer(np.ascontiguousarray(numbers))])
+
+
+def empty_batch(schema: Any) -> Any:
+    """No rows at all."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def validity(present: NDArray[np.bool_]) -> Any:

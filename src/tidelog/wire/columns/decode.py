@@ -16,8 +16,15 @@ from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import Offset, PartitionIndex, TopicName, TopicPartition
 from tidelog.wire.batch import HEADER_BYTES, BatchHeader, Buffer, is_crc_valid, iter_headers
 from tidelog.wire.columns import layout
-from tidelog.wire.columns.arrays import BINARY_BYTES_MAX, binary_array, list_array, number_array, text_array
-from tidelog.wire.columns.fields import OFFSET_MAX, Body, Bytes, Fields, find_fields, find_headers
+from tidelog.wire.columns.arrays import (
+    BINARY_BYTES_MAX,
+    binary_array,
+    empty_batch,
+    list_array,
+    number_array,
+    text_array,
+)
+from tidelog.wire.columns.fields import OFFSET_MAX, Body, Bytes, Fields, Spans, find_fields, find_headers
 from tidelog.wire.columns.kernel import COMPILED
 from tidelog.wire.columns.layout import FIELDS, HEADER_TYPE, RECORD_COLUMNS, schema_of
 from tidelog.wire.compression import decompress
@@ -146,7 +153,7 @@ def _rows(
 ) -> Any:
     """The columns of the chosen batches, which are found in one buffer: their own, or one put together."""
     if not chosen:
-        return pa.RecordBatch.from_pylist([], schema)
+        return empty_batch(schema)
     raw, places = _one_buffer(view, chosen)
     if len(raw) > BINARY_BYTES_MAX:
         raise ProtocolError(ErrorCode.MESSAGE_TOO_LARGE, f"A batch of {len(raw)} bytes is too large for Arrow.")
@@ -211,7 +218,10 @@ def _column(
             return number_array(np.full(rows, of.partition, np.int32), type_)
         case _:
             assert name == layout.TOPIC, name
-            return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([of.topic]))
+            topic = np.frombuffer(of.topic.encode(), np.uint8)
+            name_only = Spans(np.zeros(1, np.int64), np.array([len(topic)], np.int64))
+            indexes = number_array(np.zeros(rows, np.int32), pa.int32())
+            return pa.DictionaryArray.from_arrays(indexes, text_array(topic, name_only))
 
 
 def _headers(buffer: Bytes, fields: Fields, type_: Any, compiled: bool) -> Any:

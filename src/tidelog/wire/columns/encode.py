@@ -26,6 +26,7 @@ from tidelog.wire.batch import (
     TRANSACTIONAL_FLAG,
     Buffer,
 )
+from tidelog.wire.columns.arrays import number_array
 from tidelog.wire.columns.fields import Int64s
 from tidelog.wire.columns.varints import varint_rows, varint_sizes
 from tidelog.wire.compression import Compression, compress
@@ -69,7 +70,7 @@ class Rows:
 
     def take(self, indexes: Int64s) -> Rows:
         """Some of the rows, in this order."""
-        places = pa.array(indexes)
+        places = number_array(indexes, pa.int64())
         return Rows(
             None if self.keys is None else self.keys.take(places),
             None if self.values is None else self.values.take(places),
