@@ -166,7 +166,8 @@ class Storage:
             try:
                 # One archive of a partition is enough.
                 is_leader = isinstance(replica, PartitionLeader)
-                deleted = replica.log.delete_old_segments(now_ms, replica.high_watermark, archive=is_leader)
+                # What may still be committed does not expire before anybody could read it.
+                deleted = replica.log.delete_old_segments(now_ms, replica.last_stable_offset, archive=is_leader)
             except LogFailed as failure:
                 self.take_offline(replica, failure)
                 continue

@@ -348,7 +348,10 @@ class PartitionLog:
     def last_stable_offset(self, high_watermark: Offset) -> Offset:
         """Up to where a reader of committed records may read."""
         unstable = self.producers.first_unstable_offset()
-        return high_watermark if unstable is None else min(unstable, high_watermark)
+        if unstable is None:
+            return high_watermark
+        # Records of an open transaction may have been deleted by command.
+        return max(min(unstable, high_watermark), self.start_offset)
 
     def aborted_transactions(self, start: Offset, up_to: Offset) -> list[AbortedTransaction]:
         """The aborted transactions with records in [start, up_to)."""
