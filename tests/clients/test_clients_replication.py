@@ -38,6 +38,8 @@ from tidelog.wire.records import read_records
 
 PARTITIONS = 3
 RECORDS = 3000
+THROTTLE_BYTES_PER_SECOND = 1_000_000
+MOVED_BYTES = 4_000_000
 QUIET = {"log_level": 0}
 
 
@@ -259,9 +261,11 @@ def test_replicas_move_to_other_brokers_with_all_they_hold_and_leadership_return
         assert client.ask(CreateTopicsRequest([placed]), CreateTopicsResponse).topics[0].error_code == 0
         producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", **QUIET})
         for number in range(1000):
-            producer.produce(name, b"%d" % number, partition=0)
+            producer.produce(name, b"%0*d" % (MOVED_BYTES // 1000, number), partition=0)
         assert producer.flush(30) == 0
 
+        _throttle(cluster, name, THROTTLE_BYTES_PER_SECOND)
+        began = time.monotonic()
         wanted = AlterPartitionReassignmentsRequest(
             topics=[ReassignableTopic(name, [ReassignablePartition(0, [3, 2])])]
         )
@@ -273,10 +277,26 @@ def test_replicas_move_to_other_brokers_with_all_they_hold_and_leadership_return
             return not going_on.topics
 
         eventually("the move does not end", has_moved)
+        took_seconds = time.monotonic() - began
+        # A second's worth may go at once, and so may the first answer.
+        assert took_seconds > MOVED_BYTES / THROTTLE_BYTES_PER_SECOND - 2, "faster than it may"
     eventually("another replica leads", lambda: cluster.leader(name) in (2, 3))
     assert len(read_all(cluster, name, 1000)) == 1000
     eventually("the old replica is still there", lambda: not list(cluster.data.glob(f"broker-1/{name}-0")))
     assert len(digests(cluster.data, name)[f"{name}-0"]) == 1
+
+
+def _throttle(cluster: tidelog.Cluster, topic: str, rate: int) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, **QUIET})
+    for end in ("leader", "follower"):
+        every = ConfigEntry(f"{end}.replication.throttled.replicas", "*", incremental_operation=AlterConfigOpType.SET)
+        limit = ConfigEntry(f"{end}.replication.throttled.rate", str(rate), incremental_operation=AlterConfigOpType.SET)
+        resources = [
+            ConfigResource("topic", topic, incremental_configs=[every]),
+            *(ConfigResource("broker", str(node), incremental_configs=[limit]) for node in cluster.nodes),
+        ]
+        for resource in resources:
+            admin.incremental_alter_configs([resource])[resource].result(20)
 
 
 def _more(consumer: Consumer, read: list[bytes]) -> list[bytes]:

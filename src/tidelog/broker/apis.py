@@ -50,6 +50,7 @@ from tidelog.model.broker_settings import BrokerConfig
 from tidelog.model.ids import NodeId
 from tidelog.replica.partitions import LedPartitions
 from tidelog.replica.selector import RACK_AWARE, RackAwareSelector
+from tidelog.replica.throttle import Throttle
 from tidelog.wire.messages.api_versions import ApiVersionsRequest
 from tidelog.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tidelog.wire.messages.delete_groups import DeleteGroupsRequest
@@ -93,6 +94,7 @@ class Parts:
     transactions: TransactionCoordinator
     markers: LocalMarkers
     transaction_peers: TransactionPeers
+    replication_throttle: Throttle
     directories: LogDirectories
     sessions: FetchSessions
     turn: Turn

@@ -276,6 +276,7 @@ class BrokerNode:
         )
         self._replication.start()
         self._publisher.subscribe(self._partitions.apply)
+        self._publisher.subscribe(self._replication.apply)
         topics = CreationByController(quorum.channel)
         self._groups = groups = GroupCoordinator(
             config, topics, self._partitions, self._ports.entropy, self._steady_ms, self._loop
@@ -322,6 +323,7 @@ class BrokerNode:
                 transactions=transactions,
                 markers=markers,
                 transaction_peers=transaction_peers,
+                replication_throttle=self._replication.leader_throttle,
                 directories=self._directories,
                 sessions=sessions,
                 turn=self._turn,

@@ -15,6 +15,9 @@ from tidelog.broker.logs import log
 from tidelog.broker.other_brokers import OtherBrokers
 from tidelog.broker.peers import Peer, PeerFailed
 from tidelog.env.network import Timer, Timers
+from tidelog.metadata.delta import Delta
+from tidelog.metadata.image import ConfigResource, ResourceType
+from tidelog.metadata.settings import ALL_BROKERS
 from tidelog.model.broker_settings import BrokerConfig
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NodeId
@@ -23,6 +26,7 @@ from tidelog.replica.follower import PartitionFollower
 from tidelog.replica.isr_proposals import IsrProposals
 from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import LedPartitions
+from tidelog.replica.throttle import FOLLOWER_RATE, LEADER_RATE, Throttle, is_throttled
 from tidelog.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from tidelog.wire.messages.fetch import FetchResponse
 
@@ -90,6 +94,9 @@ class Replication:
         self._links: dict[NodeId, Link] = {}
         self._link_of: dict[PartitionFollower, Link] = {}
         self._proposals = IsrProposals(node_id, broker_epoch, partitions.eligible_epoch, now_ms, self._propose_soon)
+        self._this_broker = ConfigResource(ResourceType.BROKER, str(node_id))
+        self.leader_throttle = Throttle(now_ms)
+        self.follower_throttle = Throttle(now_ms)
         self._is_proposing_soon = False
         self._timer: Timer | None = None
         self._stopped = False
@@ -113,6 +120,7 @@ class Replication:
             fetcher = Fetcher(self._node_id, self._broker_epoch, self._settings, self._cutting, _tell_refusal)
             link = self._links[source] = Link(fetcher, lambda: self._peer_of(source), self._timers, self._now_ms)
             link.timeout_ms = self._timeout_ms
+        self._throttle(follower)
         link.fetcher.add(follower)
         self._link_of[follower] = link
         link.wake()
@@ -130,6 +138,23 @@ class Replication:
 
     def _peer_of(self, node: NodeId) -> Peer | None:
         return None if self._stopped else self._others.peer(node, FETCH_PURPOSE)
+
+    # Throttling what is moved
+
+    def apply(self, delta: Delta) -> None:
+        """Follow the rates and the lists of replicas that are throttled."""
+        if not delta.configs_changed:
+            return
+        settings = {**delta.after.config(ALL_BROKERS), **delta.after.config(self._this_broker)}
+        for name, throttle in ((LEADER_RATE, self.leader_throttle), (FOLLOWER_RATE, self.follower_throttle)):
+            text = settings.get(name, "")
+            throttle.bytes_per_second = int(text) if text.isdecimal() else None
+        for follower in self._link_of:
+            self._throttle(follower)
+
+    def _throttle(self, follower: PartitionFollower) -> None:
+        listed = follower.config.follower_replication_throttled_replicas
+        follower.throttle = self.follower_throttle if is_throttled(listed, follower.index, self._node_id) else None
 
     # Leading
 

@@ -100,14 +100,12 @@ class Fetcher:
         settings: FetcherSettings,
         cutting: Cutting,
         on_refused: Callable[[PartitionFollower, ErrorCode, str], None],
-        may_fetch: Callable[[PartitionFollower], bool] = lambda _: True,
     ) -> None:
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._settings = settings
         self._cutting = cutting
         self._on_refused = on_refused
-        self._may_fetch = may_fetch
         self._fetching: dict[Key, _Fetching] = {}
         # To be named in the next request: new, or at another offset than the leader knows.
         self._changed: dict[Key, _Fetching] = {}
@@ -187,7 +185,7 @@ class Fetcher:
         else:
             chosen = self._changed
         self._changed = {}
-        held_back = {key: one for key, one in chosen.items() if not self._may_fetch(one.follower)}
+        held_back = {key: one for key, one in chosen.items() if one.follower.is_held_back}
         for key, one in held_back.items():
             self._delay(key, one, now_ms + self._settings.backoff_ms_max)
         if held_back:

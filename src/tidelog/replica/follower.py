@@ -21,6 +21,7 @@ from tidelog.model.topic_settings import TopicConfig
 from tidelog.replica.disk import Disk
 from tidelog.replica.divergence import common_end, divergence
 from tidelog.replica.leader import RESIGNED
+from tidelog.replica.throttle import Throttle
 from tidelog.replica.waiting import Watcher
 from tidelog.wire.batch import HEADER_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC, is_crc_valid, read_header
 from tidelog.wire.messages.fetch import PartitionData
@@ -77,9 +78,11 @@ class PartitionFollower:
         "failed",
         "high_watermark",
         "index",
+        "is_behind",
         "leader",
         "log",
         "resigned",
+        "throttle",
         "topic",
         "topic_id",
         "watchers",
@@ -116,6 +119,10 @@ class PartitionFollower:
         # Nobody replicates from a follower; a leader tells these, and readers need not know which one they read from.
         self.end_watchers: dict[Watcher, None] = {}
         self._unread_bytes = 0
+        # What this replica's bytes are counted against while it is moved, if so.
+        self.throttle: Throttle | None = None
+        # Whether the leader had committed more than this replica has.
+        self.is_behind = True
         self.bytes_in = 0
         self.bytes_out = 0
         self.corrupt_batches = 0
@@ -145,6 +152,7 @@ class PartitionFollower:
             outcome = self._append(memoryview(records))
         if self.failed:
             return BackOff(ErrorCode.KAFKA_STORAGE_ERROR)
+        self.is_behind = data.high_watermark > self.log.end_offset
         self._move_high_watermark(Offset(min(data.high_watermark, self.log.end_offset)))
         self._advance_start(Offset(data.log_start_offset))
         return outcome
@@ -165,6 +173,8 @@ class PartitionFollower:
             except ProtocolError as error:
                 return BackOff(error.code, error.message or "")
             self.bytes_in += len(sound)
+            if self.throttle is not None:
+                self.throttle.spend(len(sound))
             self._unread_bytes += len(sound)
         if self.syncs_first():
             return SYNC_FIRST
@@ -252,6 +262,11 @@ class PartitionFollower:
             watcher.grew(self, RESIGNED)
         self.watchers.clear()
 
+    @property
+    def is_held_back(self) -> bool:
+        """Whether it must not fetch now: it is not in sync, and too much was copied of late."""
+        return self.throttle is not None and self.is_behind and self.throttle.is_exceeded
+
     # Reading
 
     def check_epoch(self, client_epoch: int) -> None:
@@ -267,6 +282,10 @@ class PartitionFollower:
     @property
     def last_stable_offset(self) -> Offset:
         return self.log.last_stable_offset(self.high_watermark)
+
+    @property
+    def is_throttled(self) -> bool:
+        return False
 
     @property
     def replicas(self) -> tuple[NodeId, ...]:

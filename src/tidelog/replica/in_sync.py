@@ -82,7 +82,6 @@ class InSync:
     """The replicas of one partition as its leader sees them."""
 
     __slots__ = (
-        "_node_id",
         "epoch_start",
         "followers",
         "heard_ms",
@@ -90,6 +89,7 @@ class InSync:
         "lag_ms_max",
         "leader_epoch",
         "maximal_isr",
+        "node_id",
         "partition_epoch",
         "pending",
         "replicas",
@@ -97,7 +97,7 @@ class InSync:
     )
 
     def __init__(self, node_id: NodeId, lag_ms_max: int, heard_ms: dict[NodeId, int]) -> None:
-        self._node_id = node_id
+        self.node_id = node_id
         self.lag_ms_max = lag_ms_max
         # When each broker last fetched anything, shared by all partitions: one that has nothing new is not named.
         self.heard_ms = heard_ms
@@ -140,7 +140,7 @@ class InSync:
         self.maximal_isr = isr
         self.pending = None
         for node in replicas:
-            if node != self._node_id and node not in self.followers:
+            if node != self.node_id and node not in self.followers:
                 # A member of the ISR is trusted until it has had time to prove it.
                 self.followers[node] = Follower(now_ms if node in isr else now_ms - self.lag_ms_max - 1)
         for node in self.followers.keys() - set(replicas):
@@ -209,7 +209,7 @@ class InSync:
         isr = [
             node
             for node in self.isr
-            if node == self._node_id or self.followers[node].is_caught_up(leader_end, now_ms, self.lag_ms_max)
+            if node == self.node_id or self.followers[node].is_caught_up(leader_end, now_ms, self.lag_ms_max)
         ]
         isr += [
             node
@@ -226,7 +226,7 @@ class InSync:
 
     def _with_epochs(self, isr: Iterable[NodeId], own_broker_epoch: int) -> tuple[tuple[NodeId, int], ...]:
         return tuple(
-            (node, own_broker_epoch if node == self._node_id else self.followers[node].broker_epoch) for node in isr
+            (node, own_broker_epoch if node == self.node_id else self.followers[node].broker_epoch) for node in isr
         )
 
     def _is_in_sync(self, follower: Follower, high_watermark: Offset) -> bool:

@@ -22,6 +22,7 @@ from tidelog.replica.divergence import divergence
 from tidelog.replica.in_sync import InSync
 from tidelog.replica.refusal import OFFLINE, READ_ONLY, Refusal
 from tidelog.replica.rewriting import BatchRewriter
+from tidelog.replica.throttle import is_throttled
 from tidelog.replica.waiting import AcksWaiter, WaitingAcks, Watcher
 from tidelog.wire.batch import (
     TRANSACTIONAL_FLAG,
@@ -73,6 +74,7 @@ class PartitionLeader:
         "high_watermark",
         "in_sync",
         "index",
+        "is_throttled",
         "log",
         "records_in",
         "resigned",
@@ -158,6 +160,8 @@ class PartitionLeader:
         self._rewriter = BatchRewriter.for_topic(config)
         self.syncs_first = config.flush_messages < NEVER_MS
         self._refuses_old = config.message_timestamp_before_max_ms < NEVER_MS
+        # Whether followers that are not in sync are sent no more than the broker's rate.
+        self.is_throttled = is_throttled(config.leader_replication_throttled_replicas, self.index, self.in_sync.node_id)
 
     @property
     def no_room(self) -> Refusal | None:

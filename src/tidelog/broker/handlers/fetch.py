@@ -22,6 +22,7 @@ from tidelog.model.ids import LeaderEpoch, NodeId, Offset
 from tidelog.replica.follower import PartitionFollower
 from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import NONE_LED, LedPartitions
+from tidelog.replica.throttle import Throttle
 from tidelog.wire.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -37,6 +38,8 @@ READ_COMMITTED: Final = 1
 NO_REPLICA: Final = -1
 FIRST_VERSION_WITH_RACK: Final = 11
 FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
+# In place of the bytes that are left: none for this partition, even if it is the first.
+HELD_BACK: Final = -(2**62)
 # Shared by all answers: most say nothing about diverging epochs, leaders or snapshots.
 NO_DIVERGENCE: Final = EpochEndOffset()
 NO_LEADER_HINT: Final = LeaderIdAndEpoch()
@@ -55,7 +58,9 @@ class FetchHandler:
         timers: Timers,
         fetch_bytes_max: int,
         selector: ReplicaSelector | None = None,
+        throttle: Throttle | None = None,
     ) -> None:
+        self._throttle = throttle
         self._partitions = partitions
         self._sessions = sessions
         self._timers = timers
@@ -77,6 +82,7 @@ class FetchHandler:
             self._partitions.fetched_by(NodeId(replica), state.replica_epoch, request.topics, session.by_id)
         reading = Reading(self._partitions, session, request, min(request.max_bytes, self._fetch_bytes_max))
         reading.replica = replica
+        reading.throttle = self._throttle
         if version >= FIRST_VERSION_WITH_RACK and not session.is_replica:
             reading.reads_followers = True
             if request.rack_id and self._selector is not None:
@@ -142,6 +148,7 @@ class Reading:
         "replica",
         "selector",
         "session",
+        "throttle",
     )
 
     def __init__(self, partitions: LedPartitions, session: FetchSession, request: FetchRequest, bytes_max: int) -> None:
@@ -155,6 +162,7 @@ class Reading:
         self.replica = NO_REPLICA
         self.reads_followers = False
         self.selector: ReplicaSelector | None = None
+        self.throttle: Throttle | None = None
         self.session = session
         self.found_bytes = 0
         self.failed = False
@@ -265,6 +273,8 @@ class Reading:
                 if self.replica not in leader.replicas:
                     # One of the two has not heard of its assignment yet.
                     raise ProtocolError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+                if self._holds_back(leader):
+                    left_bytes = HELD_BACK
             self._up_to = up_to
             if offset < start:
                 raise OffsetOutOfRange(offset, start, log.end_offset)
@@ -281,7 +291,7 @@ class Reading:
                     up_to,
                     at_least_one_batch=self.found_bytes == 0,
                 )
-                if offset < up_to and divergence is NO_DIVERGENCE and preferred < 0
+                if offset < up_to and divergence is NO_DIVERGENCE and preferred < 0 and left_bytes != HELD_BACK
                 else None
             )
         except OffsetOutOfRange:
@@ -290,6 +300,8 @@ class Reading:
             return _refused(fetched, error.code, start if error.code is ErrorCode.OFFSET_OUT_OF_RANGE else -1)
         if records is not None:
             leader.bytes_out += len(records)
+            if self.replica >= 0 and self.throttle is not None and leader.is_throttled:
+                self.throttle.spend(len(records))
         aborted: list[AbortedTransaction] | None = None
         if self._read_committed:
             aborted = []
@@ -311,6 +323,16 @@ class Reading:
             aborted,
             preferred,
             records,
+        )
+
+    def _holds_back(self, leader: PartitionLeader | PartitionFollower) -> bool:
+        """Whether a follower must wait: not in sync, its replica being moved, and too much sent of late."""
+        return (
+            self.throttle is not None
+            and leader.is_throttled
+            and self.throttle.is_exceeded
+            and isinstance(leader, PartitionLeader)
+            and self.replica not in leader.isr
         )
 
 
