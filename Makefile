@@ -55,7 +55,8 @@ bench: setup bytecode kafka $(STAMPS)/bench  ## ours beside Apache Kafka in one 
 	$(BIN)/python -m bench $(BENCH_ARGS)
 
 sim: setup  ## thousands of seeds of every simulation that takes a number of them (SIM_SEEDS=10000)
-	TIDELOG_RAFT_SEEDS=$(SIM_SEEDS) TIDELOG_GROUP_SEEDS=$(SIM_SEEDS) TIDELOG_REPLICATION_SEEDS=$(SIM_SEEDS) TIDELOG_TRANSACTION_SEEDS=$(SIM_SEEDS) \
+	TIDELOG_RAFT_SEEDS=$(SIM_SEEDS) TIDELOG_GROUP_SEEDS=$(SIM_SEEDS) TIDELOG_TRANSACTION_SEEDS=$(SIM_SEEDS) \
+	    TIDELOG_SIMULATION_SEEDS=$(SIM_SEEDS) TIDELOG_REPLICATION_SEEDS=$(SIM_SEEDS) \
 	    $(PYTEST) --timeout=0 tests/simulation $(PYTEST_ARGS)
 
 soak: setup kafka debian  ## an hour of faults on three brokers, clients in other processes, and a judgement (SOAK_ARGS=--minutes 5)
