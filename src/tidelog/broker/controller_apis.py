@@ -13,23 +13,16 @@ from tidelog.broker.handlers.alter_configs import AlterConfigsHandler
 from tidelog.broker.handlers.alter_partition import AlterPartitionHandler
 from tidelog.broker.handlers.alter_partition_reassignments import AlterPartitionReassignmentsHandler
 from tidelog.broker.handlers.api_versions import ApiVersionsHandler
-from tidelog.broker.handlers.begin_quorum_epoch import BeginQuorumEpochHandler
 from tidelog.broker.handlers.broker_heartbeat import BrokerHeartbeatHandler
 from tidelog.broker.handlers.broker_registration import BrokerRegistrationHandler
 from tidelog.broker.handlers.create_partitions import CreatePartitionsHandler
 from tidelog.broker.handlers.create_topics import CreateTopicsHandler
 from tidelog.broker.handlers.delete_topics import DeleteTopicsHandler
-from tidelog.broker.handlers.describe_controllers import DescribeControllersHandler
 from tidelog.broker.handlers.describe_quorum import DescribeQuorumHandler
 from tidelog.broker.handlers.elect_leaders import ElectLeadersHandler
-from tidelog.broker.handlers.end_quorum_epoch import EndQuorumEpochHandler
-from tidelog.broker.handlers.envelope import EnvelopeHandler
-from tidelog.broker.handlers.fetch_snapshot import FetchSnapshotHandler
 from tidelog.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
-from tidelog.broker.handlers.metadata_fetch import MetadataFetchHandler
-from tidelog.broker.handlers.raft_voters import AddRaftVoterHandler, RemoveRaftVoterHandler, UpdateRaftVoterHandler
+from tidelog.broker.handlers.raft_voters import AddRaftVoterHandler, RemoveRaftVoterHandler
 from tidelog.broker.handlers.unregister_broker import UnregisterBrokerHandler
-from tidelog.broker.handlers.vote import VoteHandler
 from tidelog.broker.raft.answering import QuorumDesk
 from tidelog.broker.raft.metadata_log import MetadataLog
 from tidelog.broker.raft.store import QuorumStore
@@ -43,24 +36,16 @@ from tidelog.wire.messages.alter_configs import AlterConfigsRequest
 from tidelog.wire.messages.alter_partition import AlterPartitionRequest
 from tidelog.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from tidelog.wire.messages.api_versions import ApiVersionsRequest
-from tidelog.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from tidelog.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.wire.messages.broker_registration import BrokerRegistrationRequest
 from tidelog.wire.messages.create_partitions import CreatePartitionsRequest
 from tidelog.wire.messages.create_topics import CreateTopicsRequest
 from tidelog.wire.messages.delete_topics import DeleteTopicsRequest
-from tidelog.wire.messages.describe_cluster import DescribeClusterRequest
 from tidelog.wire.messages.describe_quorum import DescribeQuorumRequest
 from tidelog.wire.messages.elect_leaders import ElectLeadersRequest
-from tidelog.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
-from tidelog.wire.messages.envelope import EnvelopeRequest
-from tidelog.wire.messages.fetch import FetchRequest
-from tidelog.wire.messages.fetch_snapshot import FetchSnapshotRequest
 from tidelog.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from tidelog.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from tidelog.wire.messages.unregister_broker import UnregisterBrokerRequest
-from tidelog.wire.messages.update_raft_voter import UpdateRaftVoterRequest
-from tidelog.wire.messages.vote import VoteRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +61,21 @@ class ControllerParts:
     heard: Callable[[NodeId, Call], None]
 
 
-def build_controller_dispatch(parts: ControllerParts) -> Dispatch:
+def build_controller_dispatch(parts: ControllerParts, *, reachable: bool) -> Dispatch:
+    """The dispatcher of a controller; one that is not `reachable` serves its own node only."""
     dispatch: Dispatch
     api_versions = ApiVersionsHandler(lambda: dispatch.api_versions, SUPPORTED, lambda: parts.store.image)
-    envelope = EnvelopeHandler(parts.store, lambda call, frame: dispatch.handle_inner(call, frame))
+    for_others: list[Served] = []
+    if reachable:
+        from tidelog.broker.quorum_apis import quorum_apis
+
+        for_others = quorum_apis(
+            parts.desk, parts.metadata_log, parts.store, lambda call, frame: dispatch.handle_inner(call, frame)
+        )
     dispatch = Dispatch(
         [
             serve(ApiVersionsRequest, api_versions),
-            serve(EnvelopeRequest, envelope),
-            *_of_the_quorum(parts),
+            *for_others,
             *_of_brokers(parts),
             *passed_on(parts.store, parts.settings, parts.desk),
         ],
@@ -92,19 +83,6 @@ def build_controller_dispatch(parts: ControllerParts) -> Dispatch:
         NoRepeats(),
     )
     return dispatch
-
-
-def _of_the_quorum(parts: ControllerParts) -> list[Served]:
-    desk = parts.desk
-    return [
-        serve(VoteRequest, VoteHandler(desk)),
-        serve(BeginQuorumEpochRequest, BeginQuorumEpochHandler(desk)),
-        serve(EndQuorumEpochRequest, EndQuorumEpochHandler(desk)),
-        serve(FetchRequest, MetadataFetchHandler(desk, parts.metadata_log), "12-18"),
-        serve(FetchSnapshotRequest, FetchSnapshotHandler(desk, parts.metadata_log)),
-        serve(UpdateRaftVoterRequest, UpdateRaftVoterHandler(desk)),
-        serve(DescribeClusterRequest, DescribeControllersHandler(desk)),
-    ]
 
 
 def _of_brokers(parts: ControllerParts) -> list[Served]:

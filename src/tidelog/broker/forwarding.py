@@ -7,15 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from ipaddress import ip_address
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidelog.broker.call import Call
 from tidelog.broker.controller_channel import ControllerChannel, WhoLeads
 from tidelog.broker.dispatch import Handler, Served
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.wire.frames import LENGTH_BYTES, encode_request
-from tidelog.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from tidelog.wire.schema import Request, Response
+
+if TYPE_CHECKING:
+    from tidelog.wire.messages.envelope import EnvelopeResponse
 
 
 class Forwarding:
@@ -38,6 +40,9 @@ class Forwarding:
         return [replace(api, handler=self.wrap(api.handler)) for api in served]
 
     def _forward(self, call: Call, request: Request) -> None:
+        # Loaded with the first request that leaves: a node that is alone passes nothing on.
+        from tidelog.wire.messages.envelope import EnvelopeRequest
+
         header = call.header
         frame = encode_request(request, header.api_version, header.correlation_id, header.client_id)
         envelope = EnvelopeRequest(

@@ -5,6 +5,7 @@ controller, and what the controller serves. Built by `assembly.py`; a single bro
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tidelog.broker.controller_apis import ControllerParts, build_controller_dispatch
@@ -18,7 +19,6 @@ from tidelog.broker.raft.answering import QuorumDesk
 from tidelog.broker.raft.driver import Loop, QuorumDriver
 from tidelog.broker.raft.metadata_log import MetadataLog, open_metadata_log
 from tidelog.broker.raft.quorum_state import read_state
-from tidelog.broker.raft.requests import Sender
 from tidelog.broker.raft.store import QuorumStore
 from tidelog.broker.raft.voters import Addresses, configured_voters
 from tidelog.broker.settings import LiveSettings
@@ -36,6 +36,9 @@ from tidelog.raft.machine import Quorum
 from tidelog.raft.replicas import Endpoint, ReplicaKey, Voter, VoterSet
 from tidelog.raft.settings import QuorumSettings
 from tidelog.raft.voter_history import VoterHistory
+
+if TYPE_CHECKING:
+    from tidelog.broker.raft.requests import Sender
 
 
 class QuorumNode:
@@ -151,7 +154,7 @@ class QuorumNode:
         driver = self._driver = QuorumDriver(
             quorum,
             self._log,
-            Sender(cluster_id, me),
+            lambda: _sender(cluster_id, me),
             self.addresses,
             self.peers,
             self._loop,
@@ -188,7 +191,9 @@ class QuorumNode:
                 cluster_id=cluster_id,
                 now_ms=self._steady_ms,
                 heard=duties.heard,
-            )
+            ),
+            # A node that nobody can reach as a controller need not even load what others would ask.
+            reachable=bool(config.controller_listeners),
         )
         self.channel.serve_here(self.dispatch.handlers)
         self.store.when_leading(duties.lead)
@@ -235,3 +240,10 @@ class QuorumNode:
             self.store.close()
         except LogFailed as failure:
             log.error("the metadata log could not be closed; it is checked at the next start", reason=str(failure))
+
+
+def _sender(cluster_id: str, me: Voter) -> Sender:
+    # Loaded when there is somebody to send to.
+    from tidelog.broker.raft.requests import Sender
+
+    return Sender(cluster_id, me)

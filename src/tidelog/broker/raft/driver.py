@@ -11,13 +11,12 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tidelog.broker.logs import log
 from tidelog.broker.peers import PeerFailed, Peers
 from tidelog.broker.raft.metadata_log import MetadataLog
 from tidelog.broker.raft.quorum_state import write_state
-from tidelog.broker.raft.requests import Send, Sender, event_of
 from tidelog.broker.raft.snapshots import Snapshot
 from tidelog.broker.raft.voters import Addresses
 from tidelog.env.network import Timer, Timers
@@ -29,6 +28,9 @@ from tidelog.raft.machine import Quorum
 from tidelog.raft.ports import SnapshotId
 from tidelog.wire.messages.fetch import FetchResponse
 from tidelog.wire.schema import Response
+
+if TYPE_CHECKING:
+    from tidelog.broker.raft.requests import Send, Sender
 
 # A fetch may be held by the leader; what comes behind it must not wait for that.
 FETCH_PURPOSE: Final = "quorum-fetch"
@@ -79,7 +81,7 @@ class QuorumDriver:
         self,
         quorum: Quorum,
         metadata_log: MetadataLog,
-        sender: Sender,
+        sender: Callable[[], Sender],
         addresses: Addresses,
         peers: Peers,
         loop: Loop,
@@ -315,6 +317,9 @@ class QuorumDriver:
             failed = on.RequestFailed(effect.request_id)
             self._loop.call_soon(lambda: self.handle(failed))
             return
+        # Loaded with the first request: a node that is alone sends none, and starts sooner.
+        from tidelog.broker.raft.requests import event_of
+
         is_fetch = isinstance(effect, do.SendFetch | do.SendFetchSnapshot)
 
         def answered(response: Response | PeerFailed) -> None:
@@ -325,7 +330,7 @@ class QuorumDriver:
             self.handle(event_of(effect, NodeId(to), response))
 
         self._peers.to(address, FETCH_PURPOSE if is_fetch else OTHER_PURPOSE).send(
-            self._sender.request(effect), answered, timeout_ms=self._request_timeout_ms
+            self._sender().request(effect), answered, timeout_ms=self._request_timeout_ms
         )
 
     def _learn_endpoints(self, response: Response) -> None:
