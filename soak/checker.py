@@ -1,17 +1,24 @@
 """Does a history keep the promises of a replicated log? A pure function over events; `python -m soak check` runs it.
 
 The truth is what readers of the whole log found at the end, when all was at rest. Against it is held what producers
-were told and what consumers saw meanwhile. The checker knows nothing of brokers or faults.
+were told and what consumers saw meanwhile. The checker knows nothing of brokers or faults. An hour of history is tens
+of millions of events: they are kept as pairs of numbers, and looked at partition by partition.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from soak.history import Acked, Event, Failed, Name, Place, Seen, Sent, Whole
+
+# A record in one number: which producer, and which of its records.
+NUMBER_BITS: Final = 40
+NUMBER_MASK: Final = (1 << NUMBER_BITS) - 1
 
 
 class Violation(Enum):
@@ -56,18 +63,57 @@ class Verdict:
         return Counter(finding.violation for finding in self.findings)
 
 
+class _Producers:
+    """The producers of a history, by the number that stands for each."""
+
+    def __init__(self) -> None:
+        self._indexes: dict[str, int] = {}
+        self._names: list[str] = []
+
+    def pack(self, producer: str, number: int) -> int:
+        index = self._indexes.get(producer)
+        if index is None:
+            index = self._indexes[producer] = len(self._names)
+            self._names.append(producer)
+        return index << NUMBER_BITS | number
+
+    def name(self, packed: int) -> Name:
+        return Name(self._names[packed >> NUMBER_BITS], packed & NUMBER_MASK)
+
+
+class _Records:
+    """Offsets, and the records that were seen or acknowledged there, in the order of the history."""
+
+    __slots__ = ("_offsets", "_packed")
+
+    def __init__(self) -> None:
+        self._offsets = array("q")
+        self._packed = array("q")
+
+    def add(self, offset: int, packed: int) -> None:
+        self._offsets.append(offset)
+        self._packed.append(packed)
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self._offsets, self._packed, strict=True)
+
+
 @dataclass(slots=True)
 class _Partition:
     """What was said of one partition."""
 
-    acked: list[tuple[int, Name]] = field(default_factory=list)
-    seen: defaultdict[str, list[tuple[int, Name]]] = field(default_factory=lambda: defaultdict(list))
+    acked: _Records = field(default_factory=_Records)
+    seen: defaultdict[str, _Records] = field(default_factory=lambda: defaultdict(_Records))
     whole: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def check(history: Iterable[Event]) -> Verdict:
     """Every broken promise of a history. Events of one client are in its order; clients among each other are not."""
     verdict = Verdict()
+    producers = _Producers()
     sent: dict[str, int] = {}
     highest: dict[str, int] = {}
     partitions: defaultdict[Place, _Partition] = defaultdict(_Partition)
@@ -78,17 +124,18 @@ def check(history: Iterable[Event]) -> Verdict:
                 highest[producer] = max(number + untold, highest.get(producer, -1))
             case Acked(topic, partition, offset, producer, number):
                 verdict.acknowledged += 1
-                partitions[Place(topic, partition)].acked.append((offset, Name(producer, number)))
+                partitions[Place(topic, partition)].acked.add(offset, producers.pack(producer, number))
             case Seen(consumer, topic, partition, offset, producer, number):
                 verdict.seen += 1
-                partitions[Place(topic, partition)].seen[consumer].append((offset, Name(producer, number)))
+                partitions[Place(topic, partition)].seen[consumer].add(offset, producers.pack(producer, number))
             case Whole(consumer, topic, partition, begin, end):
                 partitions[Place(topic, partition)].whole[consumer] = (begin, end)
             case Failed():
                 verdict.failed += 1
     verdict.sent = sum(number + 1 for number in sent.values())
     for place in sorted(partitions):
-        found = _Check(place, partitions[place], highest)
+        # What has been looked at is forgotten.
+        found = _Check(place, partitions.pop(place), producers, highest)
         found.all()
         verdict.findings += found.findings
         verdict.in_the_log += len(found.log)
@@ -98,11 +145,12 @@ def check(history: Iterable[Event]) -> Verdict:
 class _Check:
     """The checks of one partition."""
 
-    def __init__(self, place: Place, partition: _Partition, highest: dict[str, int]) -> None:
+    def __init__(self, place: Place, partition: _Partition, producers: _Producers, highest: dict[str, int]) -> None:
         self.place = place
         self.partition = partition
+        self.name = producers.name
         self.highest = highest
-        self.log: dict[int, Name] = {}
+        self.log: dict[int, int] = {}
         self.findings: list[Finding] = []
 
     def all(self) -> None:
@@ -121,52 +169,59 @@ class _Check:
     def _read_the_log(self) -> None:
         """The log as its readers found it; all of them must have found the same."""
         for reader in self.partition.whole:
-            for offset, name in self.partition.seen[reader]:
-                if self.log.setdefault(offset, name) != name:
-                    self._found(
-                        Violation.DISAGREEMENT, f"{self.log[offset]} or {name} at offset {offset}, says {reader}"
-                    )
+            for offset, record in self.partition.seen[reader]:
+                there = self.log.setdefault(offset, record)
+                if there != record:
+                    names = f"{self.name(there)} or {self.name(record)}"
+                    self._found(Violation.DISAGREEMENT, f"{names} at offset {offset}, says {reader}")
 
     def _once_and_in_order(self) -> None:
         last: dict[str, int] = {}
-        met: dict[Name, int] = {}
+        met: dict[int, int] = {}
         for offset in sorted(self.log):
-            name = self.log[offset]
+            record = self.log[offset]
+            name = self.name(record)
             if name.number > self.highest.get(name.producer, -1):
                 self._found(Violation.INVENTED, f"{name} at offset {offset}")
-            if name in met:
-                self._found(Violation.DUPLICATE, f"{name} at offsets {met[name]} and {offset}")
+            if record in met:
+                self._found(Violation.DUPLICATE, f"{name} at offsets {met[record]} and {offset}")
             elif name.number < last.get(name.producer, -1):
                 self._found(Violation.DISORDER, f"{name} at offset {offset} comes after {last[name.producer]}")
-            met.setdefault(name, offset)
+            met.setdefault(record, offset)
             last[name.producer] = max(name.number, last.get(name.producer, -1))
+
+    @property
+    def _begin(self) -> int:
+        """Where the log begins: what retention has deleted is neither lost nor vanished."""
+        return min(begin for begin, _ in self.partition.whole.values())
 
     def _acknowledged(self) -> None:
         held = set(self.log.values())
-        # What retention has deleted is not lost.
-        first = min(begin for begin, _ in self.partition.whole.values())
-        for offset, name in self.partition.acked:
-            if offset < first:
+        begin = self._begin
+        for offset, record in self.partition.acked:
+            there = self.log.get(offset)
+            if offset < begin or there == record:
                 continue
-            if name not in held:
-                self._found(Violation.LOST, f"{name}, acknowledged at offset {offset}")
-            elif self.log.get(offset) != name:
-                there = self.log.get(offset, "nothing")
-                self._found(Violation.MISPLACED, f"{name}, acknowledged at offset {offset}, where {there} is")
+            said = f"{self.name(record)}, acknowledged at offset {offset}"
+            if record not in held:
+                self._found(Violation.LOST, said)
+            else:
+                where = "nothing" if there is None else self.name(there)
+                self._found(Violation.MISPLACED, f"{said}, where {where} is")
 
-    def _consumed(self, consumer: str, records: list[tuple[int, Name]]) -> None:
-        first = min(begin for begin, _ in self.partition.whole.values())
+    def _consumed(self, consumer: str, records: _Records) -> None:
+        begin = self._begin
         before = None
-        for offset, name in records:
-            if offset >= first:
-                there = self.log.get(offset)
-                if there is None:
-                    self._found(Violation.VANISHED, f"{name} at offset {offset}, seen by {consumer}")
-                elif there != name and consumer not in self.partition.whole:
-                    # Held the log something else then, or something else now? A reader was told what is not so.
-                    self._found(
-                        Violation.DISAGREEMENT, f"{consumer} saw {name} at offset {offset}, where {there} is now"
-                    )
+        for offset, record in records:
+            there = self.log.get(offset)
+            if offset >= begin and there is None:
+                self._found(Violation.VANISHED, f"{self.name(record)} at offset {offset}, seen by {consumer}")
+            elif offset >= begin and there != record and consumer not in self.partition.whole:
+                assert there is not None
+                self._found(
+                    Violation.DISAGREEMENT,
+                    f"{consumer} saw {self.name(record)} at offset {offset}, where {self.name(there)} is now",
+                )
             if before is not None and offset <= before:
                 self._found(Violation.BACKWARDS, f"{consumer} was given {offset} after {before}")
             elif before is not None and offset > before + 1:

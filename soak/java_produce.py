@@ -11,7 +11,8 @@ from typing import Final
 import msgspec
 
 from harness.apache_kafka import java_command
-from soak.history import Acked, Event, Failed, Sent, name_in
+from soak.generators import history_path
+from soak.history import Acked, Event, Failed, HistoryWriter, Sent, name_in
 
 STOP_SECONDS_MAX: Final = 90.0
 # Records that the producer may hold when it is stopped: its buffer, in records of this size.
@@ -62,7 +63,14 @@ class JavaProducer:
             self._process.kill()
             self._process.wait()
 
-    def events(self) -> Iterator[Event]:
+    def write_history(self, folder: Path) -> None:
+        """What it did, as the other generators write it."""
+        with history_path(folder, self.path.stem).open("wb") as file:
+            history = HistoryWriter(file)
+            for event in self._events():
+                history.write(event)
+
+    def _events(self) -> Iterator[Event]:
         """What it did. It tells of a record when it is acknowledged, so that some more may have been on their way."""
         highest: dict[str, int] = {}
         for line in _lines(self.path):

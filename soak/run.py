@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -95,8 +94,9 @@ def run(cluster: Cluster, plan: Plan, folder: Path, say: Callable[[str], None] =
         Generator("librdkafka_consume", last).wait()
         for reader in readers:
             reader.finish()
-    history = read_history(sorted(folder.glob("*.history")))
-    outcome.verdict = check(chain(history, java.events() if java is not None else ()))
+    if java is not None:
+        java.write_history(folder)
+    outcome.verdict = check(read_history(sorted(folder.glob("*.history"))))
     outcome.different = differing_replicas(cluster)
     return outcome
 
@@ -119,6 +119,11 @@ def carry_out(cluster: Cluster, fault: Fault) -> int:
             time.sleep(fault.seconds)
             cluster.restart(victim)
             return victim
+        case Kind.KILL_ALL:
+            for node in cluster.nodes:
+                cluster.kill(node)
+            cluster.start_again()
+            return 0
         case Kind.PAUSE_LEADER | Kind.PAUSE_CONTROLLER:
             victim = leader if fault.kind is Kind.PAUSE_LEADER else cluster.controller
             cluster.pause(victim)

@@ -1,6 +1,6 @@
 """Faults, planned: what befalls a cluster, in which order and for how long. Pure: one seed, one plan.
 
-`run.py` carries it out. No more than one broker is harmed at a time, so that two of three remain and writes go on.
+`run.py` carries it out. Most faults harm one broker, so that two of three remain and writes go on.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ class Kind(Enum):
     KILL_LEADER = "kill -9 of a leader"
     KILL_FOLLOWER = "kill -9 of a follower"
     KILL_CONTROLLER = "kill -9 of the controller"
+    KILL_ALL = "kill -9 of all brokers at once"
     PAUSE_LEADER = "a leader stops for a while"
     PAUSE_CONTROLLER = "the controller stops for a while"
     CUT_FROM_LEADER = "nothing passes from a leader to one follower"

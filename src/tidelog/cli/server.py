@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from tidelog.cli.failures import BadInput
 from tidelog.cli.options import KeyValue
 from tidelog.cli.output import say
 from tidelog.model.durability import DURABILITIES, PAGE_CACHE, durability_properties
@@ -68,6 +69,7 @@ def up(
 ) -> int:
     """Start a broker, or a cluster of several, here and now. Ctrl-C stops it."""
     settings = {**FOR_DEVELOPERS, **durability_properties(durability), **dict(configs)}
+    _refuse_other_data(Path(data), brokers)
     if brokers > 1:
         return _up_with_several(brokers, data, host, port, metrics_port, settings, log_level, restart)
     from tidelog.broker.process import run_broker
@@ -149,6 +151,15 @@ def stop_servers(node_id: int | None) -> int:
         return 1
     stopped = [stop(server) for server in servers]
     return 0 if all(stopped) else 1
+
+
+def _refuse_other_data(data: Path, brokers: int) -> None:
+    """A folder belongs to one broker or to a cluster of so many: whoever opened it otherwise would see half of it."""
+    held = len(list(data.glob("broker-*.properties")))
+    if held and held != brokers:
+        raise BadInput(f"{data} holds a cluster of {held}: start it with --brokers {held}, or give another --data.")
+    if brokers > 1 and (data / "meta.properties").exists():
+        raise BadInput(f"{data} holds the data of a single broker: give another --data for a cluster.")
 
 
 def _up_with_several(

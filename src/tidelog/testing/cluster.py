@@ -174,6 +174,13 @@ class Cluster:
         broker.start()
         self._eventually(f"broker {node} did not come back", lambda: self._is_back(node) or None)
 
+    def start_again(self) -> None:
+        """Start all brokers that are down, together; returns when they serve clients."""
+        for broker in self._running().values():
+            if not broker.is_alive:
+                broker.start()
+        self.wait_until_ready()
+
     def cut(self, source: Party, target: Party) -> None:
         """Let nothing pass from one broker to another any more; the way back stays open."""
         self._links(source, target).cut(source, target)

@@ -110,3 +110,20 @@ def test_a_broker_that_is_not_there_is_explained_without_a_traceback(capsys: pyt
         captured = capsys.readouterr()
         assert captured.out == ""
         assert captured.err == "Error: Cannot connect to 127.0.0.1:1: connection refused. Is a broker running there?\n"
+
+
+def test_a_folder_of_one_broker_is_not_opened_by_a_cluster_nor_the_other_way_round(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    single, several = tmp_path / "single", tmp_path / "several"
+    for folder in (single, several):
+        folder.mkdir()
+    (single / "meta.properties").touch()
+    for number in (1, 2, 3):
+        (several / f"broker-{number}.properties").touch()
+
+    assert run(["up", "--data", str(single), "--brokers", "3"]) == 1
+    assert "holds the data of a single broker" in capsys.readouterr().err
+    for wrong in ("1", "2", "4"):
+        assert run(["up", "--data", str(several), "--brokers", wrong]) == 1
+        assert "start it with --brokers 3" in capsys.readouterr().err
