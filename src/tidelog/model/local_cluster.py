@@ -12,6 +12,7 @@ from typing import Final
 REPLICATION_FACTOR_MAX: Final = 3
 # With this many replicas one may be gone and writes with acks=all go on, and none that was acknowledged is lost.
 REPLICAS_FOR_TWO_IN_SYNC: Final = 3
+ASCII_END: Final = 0x7F
 CLIENT_LISTENER: Final = "PLAINTEXT"
 BROKER_LISTENER: Final = "INTERNAL"
 CONTROLLER_LISTENER: Final = "CONTROLLER"
@@ -74,5 +75,11 @@ def _addresses(ports: Mapping[str, int | None], host: str) -> str:
 
 
 def show_properties(properties: Mapping[str, str]) -> str:
-    """A properties file."""
-    return "".join(f"{name}={value}\n" for name, value in properties.items())
+    """A properties file, in ASCII as Java reads it."""
+    return "".join(f"{name}={_escaped(value)}\n" for name, value in properties.items())
+
+
+def _escaped(value: str) -> str:
+    units = value.replace("\\", "\\\\").encode("utf-16-be")
+    letters = (int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2))
+    return "".join(chr(letter) if letter < ASCII_END else f"\\u{letter:04x}" for letter in letters)

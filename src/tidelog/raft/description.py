@@ -42,6 +42,7 @@ def describe(node: Node) -> QuorumDescription:
         node.leader,
         node.epoch,
         node.high_watermark,
-        tuple(replica for replica in replicas if latest.matching(replica.key) is not None),
+        # A voter that is a setting is named as the setting names it: without a directory.
+        tuple(replica._replace(key=known) for replica in replicas if (known := latest.matching(replica.key))),
         tuple(replica for replica in replicas if latest.matching(replica.key) is None),
     )
