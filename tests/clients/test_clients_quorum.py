@@ -13,6 +13,7 @@ from harness.waiting import wait_until
 from tidelog import Cluster
 from tidelog.client.cluster import Cluster as Connected
 from tidelog.client.quorum import Quorum, describe_quorum
+from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from tidelog.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tidelog.wire.messages.metadata import MetadataRequest, MetadataResponse
@@ -162,3 +163,38 @@ def test_a_node_that_was_away_for_longer_than_the_log_goes_back_fetches_a_snapsh
         wait_until_equal(cluster)
         assert len(metadata(cluster, absent).topics) == 21
         assert checkpoints(cluster, absent) != known
+
+
+def epochs(cluster: Cluster, node: int) -> dict[tuple[str | None, int], tuple[int, int]]:
+    return {
+        (topic.name, partition.partition_index): (partition.leader_id, partition.leader_epoch)
+        for topic in metadata(cluster, node).topics
+        for partition in topic.partitions
+    }
+
+
+def test_connections_that_break_fence_nobody_and_a_paused_controller_is_replaced(tmp_path: Path) -> None:
+    with Cluster(3, data=tmp_path) as cluster:
+        assert create(cluster, 1, "steady", partitions=9) == 0
+        wait_until_equal(cluster)
+        before, controller = epochs(cluster, 1), int(quorum_of(cluster).leader)
+        for _ in range(5):
+            for one, other in ((1, 2), (2, 3), (3, 1)):
+                cluster.reset(one, other)
+            time.sleep(0.2)
+        time.sleep(0.5)
+        assert epochs(cluster, 1) == before, "nobody was taken for dead"
+        assert int(quorum_of(cluster).leader) == controller
+
+        cluster.pause(controller)
+        paused = time.monotonic()
+        wait_until(lambda: int(quorum_of(cluster).leader) != controller)
+        assert time.monotonic() - paused < 5
+        cluster.resume(controller)
+
+        wait_until_equal(cluster)
+        wait_until(lambda: len(metadata(cluster, controller).brokers) == 3)
+        # It may not have heard yet that it leads no more; then clients are told to ask again.
+        wait_until(
+            lambda: create(cluster, controller, "afterwards") in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+        )

@@ -53,7 +53,18 @@ class ControllerChannel:
         self._timers = timers
         # The controller's handlers, when this node may be the controller.
         self._handlers: dict[type[Request], Handler] = {}
+        # Connections to the controller that was asked last, by purpose.
+        self._used: dict[str, Address] = {}
         self._closed = False
+
+    def leader_is_known(self) -> None:
+        """Somebody leads the quorum. What waits for an earlier leader, which may be silent for long, asks this one."""
+        leader = self._store.controller_id
+        address = None if leader == self._node_id else self._address_of(leader)
+        for purpose, used in tuple(self._used.items()):
+            if used != address:
+                del self._used[purpose]
+                self._peers.forget(used, purpose)
 
     def serve_here(self, handlers: dict[type[Request], Handler]) -> None:
         """Use these while this node is the controller."""
@@ -92,6 +103,7 @@ class ControllerChannel:
         if address is None:
             self._timers.call_later(RETRY_SECONDS, errand.go)
             return
+        self._used[errand.purpose] = address
         self._peers.to(address, errand.purpose).send(errand.request, errand.answered, timeout_ms=remaining_ms)
 
     def again(self, errand: _Errand) -> None:

@@ -94,6 +94,7 @@ class QuorumNode:
             snapshot_interval_ms=config.metadata_log_max_snapshot_interval_ms,
         )
         self.channel = ControllerChannel(self._node_id, self.store, self.addresses.get, self.peers, self._loop)
+        self.store.when_leader_is_known(self.channel.leader_is_known)
         return self.store.load(alone=self.is_alone)
 
     def _known_voters(self) -> VoterHistory:

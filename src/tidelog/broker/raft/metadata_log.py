@@ -265,9 +265,10 @@ def open_metadata_log(directory: str, open_files: OpenFiles, clock: Clock, segme
     if not files.exists(folder):
         return MetadataLog(create_log(METADATA_PARTITION, folder, open_files, clock, config), clock, [])
     found = snapshots.list_snapshots(files, folder)
-    start = found[0].end_offset if found else Offset(0)
+    # Where two snapshots are kept, the log begins with the older one.
+    start = found[0].end_offset if len(found) >= SNAPSHOTS_KEPT else Offset(0)
     log = open_log(METADATA_PARTITION, folder, open_files, clock, config, clean=False, start_offset=start)
-    if found and log.end_offset < found[-1].end_offset:
+    if found and not _holds(log, found[-1]):
         # A snapshot of the leader was put in place, and the crash came before the log was replaced by it.
         log.truncate_fully_and_start_at(found[-1].end_offset)
         for gone in found[:-1]:
@@ -276,3 +277,12 @@ def open_metadata_log(directory: str, open_files: OpenFiles, clock: Clock, segme
     if log.start_offset > start and not (found and found[-1].end_offset >= log.start_offset):
         raise CorruptLog(f"{folder} starts at offset {log.start_offset}, but no snapshot holds what was before it")
     return MetadataLog(log, clock, found)
+
+
+def _holds(log: PartitionLog, snapshot: SnapshotId) -> bool:
+    """Whether what the snapshot sums up is the beginning of this log, or lies before it."""
+    if snapshot.end_offset <= log.start_offset:
+        return snapshot.end_offset == log.start_offset
+    return (
+        snapshot.end_offset <= log.end_offset and log.epochs.epoch_at(Offset(snapshot.end_offset - 1)) == snapshot.epoch
+    )

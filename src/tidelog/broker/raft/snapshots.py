@@ -15,6 +15,7 @@ from tidelog.log.errors import CorruptLog
 from tidelog.metadata.codec import decode_record, encode_record
 from tidelog.metadata.image import ClusterImage
 from tidelog.metadata.snapshot import records_of
+from tidelog.model.errors import ProtocolError
 from tidelog.model.ids import LeaderEpoch, Offset
 from tidelog.raft.ports import SnapshotId
 from tidelog.raft.replicas import DYNAMIC_VOTERS_LEVEL, VoterSet
@@ -106,7 +107,13 @@ def _batches(snapshot: SnapshotId, image: ClusterImage, voters: VoterSet | None,
 def read_snapshot(files: Files, directory: str, snapshot: SnapshotId, *, unfinished: bool = False) -> Snapshot:
     """Read and check a whole snapshot. Raises OSError, CorruptLog."""
     path = f"{directory}/{unfinished_name(snapshot) if unfinished else file_name(snapshot)}"
-    data = memoryview(read_all(files, path))
+    try:
+        return _read(snapshot, path, memoryview(read_all(files, path)))
+    except ProtocolError as error:
+        raise CorruptLog(f"{path} is damaged: {error.message}") from error
+
+
+def _read(snapshot: SnapshotId, path: str, data: memoryview) -> Snapshot:
     records: list[Message] = []
     voters: VoterSet | None = None
     end = 0
