@@ -294,7 +294,8 @@ class Program:
 
     def answered(self, connection: int, number: int, response: Any, inits_seen: int) -> None:
         self._answers[number] = response
-        self._inits_seen = inits_seen
+        if inits_seen:
+            self._inits_seen = inits_seen
         if len(self._answers) == len(self._asked):
             self._go_on([self._answers[each] for each in range(len(self._asked))])
 

@@ -6,8 +6,7 @@ Producers are in `transaction_clients.py`, what must hold in `transaction_histor
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
@@ -17,6 +16,8 @@ from tidelog.env.simulated_files import SimulatedCrash, SimulatedFiles
 from tidelog.wire.messages.init_producer_id import InitProducerIdRequest
 
 START_MS = 1_700_000_000_000
+# Fewer than any number of InitProducerId requests.
+NO_INIT = -1
 # How long a client waits for answers before it takes a new connection.
 REQUEST_TIMEOUT_MS = 60
 
@@ -78,6 +79,8 @@ class World:
         self.broker: SimulatedBroker | None = None
         # InitProducerId requests that have reached a broker, by transactional id: each fences whoever was before.
         self.inits: dict[str, int] = {}
+        # Those of them that are not answered: they may act any time.
+        self._waiting_inits: dict[str, set[int]] = {}
         self.crashes = 0
         self._start()
         self.schedule_crash()
@@ -94,8 +97,10 @@ class World:
         events = self._events
         while events and events[0][0] <= until_ms and not is_done():
             self.now_ms, _, callback = heappop(events)
-            with self._power():
+            try:
                 callback()
+            except SimulatedCrash:
+                self.crash()
         if not is_done():
             self.now_ms = until_ms
 
@@ -122,6 +127,7 @@ class World:
         self.crashes += 1
         self.life += 1
         self.broker = None
+        self._waiting_inits.clear()
         self.files.crash_at = None
         if self._strict and self.random.random() < 0.7:
             self.files.crash()
@@ -137,13 +143,6 @@ class World:
             # The disk is too full for what a start repairs.
             self.life += 1
             self.at(20, self._start)
-
-    @contextmanager
-    def _power(self) -> Iterator[None]:
-        try:
-            yield
-        except SimulatedCrash:
-            self.crash()
 
     def _schedule_full_disk(self) -> None:
         if not self.faults.full_disk_ms:
@@ -198,17 +197,29 @@ class World:
             if broker is None or self.life != life:
                 return  # No connection outlives the broker.
             request = ask.make()
+            init = 0
             if isinstance(request, InitProducerIdRequest) and request.transactional_id is not None:
-                self.inits[request.transactional_id] = self.inits.get(request.transactional_id, 0) + 1
-            inits = dict(self.inits)
-            key = getattr(request, "transactional_id", None)
-            broker.handle(
-                request,
-                ask.version,
-                lambda response: self._answer(client, connection, number, response, inits.get(key or "", 0)),
-            )
+                init = self._arrived(request.transactional_id)
+
+            def answer(response: Any) -> None:
+                seen = self._answered(request.transactional_id, init) if init else 0
+                self._answer(client, connection, number, response, seen)
+
+            broker.handle(request, ask.version, answer)
 
         self.at(arrival_ms, arrive)
+
+    def _arrived(self, transactional_id: str) -> int:
+        """Number an InitProducerId request."""
+        number = self.inits[transactional_id] = self.inits.get(transactional_id, 0) + 1
+        self._waiting_inits.setdefault(transactional_id, set()).add(number)
+        return number
+
+    def _answered(self, transactional_id: str, number: int) -> int:
+        """The last one that can have come before this one; none when an earlier one may still come after it."""
+        waiting = self._waiting_inits.get(transactional_id, set())
+        waiting.discard(number)
+        return NO_INIT if waiting and min(waiting) < number else number
 
     def _answer(self, client: Client, connection: int, number: int, response: Any, inits_seen: int) -> None:
         dice, faults = self.random, self.faults
