@@ -19,6 +19,10 @@ class Plan:
     librdkafka_small_megabytes: int
     curve_ends_only: bool
     profile_seconds: float
+    # For the middling of the Python clients; the quick ones get more, the slow ones less.
+    client_records: int
+    # As many as course notes have it: five million.
+    perf_records: int
     cluster_warm_up_megabytes: int
     cluster_megabytes: int
     cluster_idle_seconds: float
@@ -36,6 +40,8 @@ FULL: Final = Plan(
     librdkafka_small_megabytes=300,
     curve_ends_only=False,
     profile_seconds=8.0,
+    client_records=1_000_000,
+    perf_records=5_000_000,
     cluster_warm_up_megabytes=1000,
     cluster_megabytes=1000,
     cluster_idle_seconds=10.0,
@@ -52,6 +58,8 @@ QUICK: Final = Plan(
     librdkafka_small_megabytes=100,
     curve_ends_only=True,
     profile_seconds=3.0,
+    client_records=200_000,
+    perf_records=500_000,
     cluster_warm_up_megabytes=300,
     cluster_megabytes=300,
     cluster_idle_seconds=5.0,

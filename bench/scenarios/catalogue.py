@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from bench.scenarios import Scenario
+from bench.scenarios.clients import PERF_TOOLS, PYTHON_CLIENTS
 from bench.scenarios.cluster import CLUSTER
 from bench.scenarios.footprint import FOOTPRINT
 from bench.scenarios.groups import GROUPS_SCENARIO
@@ -23,6 +24,8 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     LIBRDKAFKA_SMALL,
     LATENCY,
     SYNCED_PRODUCE,
+    PYTHON_CLIENTS,
+    PERF_TOOLS,
     SCALING,
     GROUPS_SCENARIO,
     TRANSACTIONS_SCENARIO,
