@@ -173,6 +173,18 @@ def test_the_source_of_the_kernel_runs_uncompiled_and_finds_the_same() -> None:
     assert names == [b"a", b"b"]
     assert list(parts[3]) == [1, -1]
 
+    def column(data: bytes, starts: list[int], lengths: list[int]) -> list[Any]:
+        return [memoryview(data), np.array(starts).data, np.array(lengths).data]
+
+    out, ends = memoryview(bytearray(300)), memoryview(bytearray(8)).cast("q")
+    keys, values = column(b"k", [0, 1, 1], [1, -1, 0]), column(bytes(200) + b"v", [0, 200, 200], [200, -1, 1])
+    headers = [*column(b"\x02a\x021\x02b\x01", [0, 0, 0], [7, 0, 0]), np.array([2, 0, 0]).data]
+    arguments = (np.array([0, 3]).data, 1, np.array([5, 2**40, 4]).data, *keys, *values, *headers, ends)
+    written = plain.write(out, *arguments)
+    assert bytes(out[:written]) == batch[HEADER_BYTES:]
+    assert list(ends) == [written]
+    assert plain.write(out[:written], *arguments) == -1
+
 
 @pytest.mark.parametrize("compiled", WAYS)
 def test_control_batches_and_aborted_transactions_are_left_out(compiled: bool) -> None:
@@ -249,6 +261,7 @@ def test_a_header_name_that_is_no_text_is_replaced_as_java_replaces_it(compiled:
     assert [header["key"] for header in found] == ["a\ufffdb", "ok"]
 
 
+@pytest.mark.parametrize("compiled", WAYS)
 @settings(deadline=None, max_examples=80)
 @given(
     rows=st.lists(records, min_size=1, max_size=30),
@@ -257,7 +270,7 @@ def test_a_header_name_that_is_no_text_is_replaced_as_java_replaces_it(compiled:
     start=st.integers(0, 3),
 )
 def test_what_is_encoded_from_columns_is_read_as_records(
-    rows: list[Record], codec: Compression, batch_bytes: int, start: int
+    compiled: bool, rows: list[Record], codec: Compression, batch_bytes: int, start: int
 ) -> None:
     kept = rows[start:]
     arrays = Rows(
@@ -267,7 +280,7 @@ def test_what_is_encoded_from_columns_is_read_as_records(
         _headers_array(rows).slice(start),
     )
 
-    sealed = [body.seal() for body in encode(arrays, batch_bytes=batch_bytes, compression=codec)]
+    sealed = [body.seal() for body in encode(arrays, batch_bytes=batch_bytes, compression=codec, compiled=compiled)]
 
     found = [record for batch in sealed for record in read_records(batch)]
     assert [as_row[1:] for as_row in as_rows(found)] == [as_row[1:] for as_row in as_rows(kept)]
@@ -282,10 +295,11 @@ def _headers_array(rows: Sequence[Record]) -> Any:
     return pa.array([[{"key": name, "value": value} for name, value in row.headers] for row in rows], type_)
 
 
+@pytest.mark.parametrize("compiled", WAYS)
 @settings(deadline=None, max_examples=40)
 @given(values=st.lists(contents, min_size=1, max_size=30))
-def test_one_batch_from_columns_has_the_bytes_that_records_have(values: list[bytes | None]) -> None:
+def test_one_batch_from_columns_has_the_bytes_that_records_have(compiled: bool, values: list[bytes | None]) -> None:
     by_records: Buffer = build_batch([Record(0, 7, None, value) for value in values])
     rows = Rows(None, pa.array(values, pa.binary()), np.full(len(values), 7, np.int64))
-    (body,) = encode(rows)
+    (body,) = encode(rows, compiled=compiled)
     assert body.seal() == by_records

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -26,8 +26,10 @@ from tidelog.wire.batch import (
     TRANSACTIONAL_FLAG,
     Buffer,
 )
-from tidelog.wire.columns.arrays import number_array
-from tidelog.wire.columns.fields import Int64s
+from tidelog.wire.columns import kernel
+from tidelog.wire.columns.arrays import binary_array, number_array
+from tidelog.wire.columns.fields import Int64s, Spans
+from tidelog.wire.columns.kernel import COMPILED
 from tidelog.wire.columns.varints import varint_rows, varint_sizes
 from tidelog.wire.compression import Compression, compress
 from tidelog.wire.crc import crc32c
@@ -42,9 +44,10 @@ LENGTH_BYTES_MAX: Final = 5
 OFFSET_BYTES_MAX: Final = 3
 NULL: Final = -1
 NO_EPOCH: Final = -1
+# The kernel wants this much more room than it needs, so that it has to look once for each record.
+WRITING_BYTES: Final = 16
 
-_NO_HEADERS: Final = pa.scalar(b"\x00", pa.binary())
-_NOTHING: Final = pa.scalar(b"", pa.binary())
+_NO_HEADERS, _NOTHING = binary_array(np.zeros(1, np.uint8), Spans(np.array([0, 1]), np.array([1, 0])))
 _JOINING: Final = pc.JoinOptions(null_handling="replace", null_replacement="")
 
 
@@ -133,16 +136,18 @@ def encode(
     batch_bytes: int = BATCH_BYTES,
     compression: Compression = Compression.NONE,
     compression_level: int | None = None,
+    compiled: bool = COMPILED,
 ) -> Iterator[Body]:
     """The rows in order, in batches of at most `batch_bytes` before compression; a larger record has its own."""
     if not len(rows):
         return
     ends = np.cumsum(_sizes(rows))
+    make: _Make = _Written(rows, ends) if compiled else _Joined(rows)
     start = 0
     while start < len(rows):
         starts = _cut(ends, start, batch_bytes)
         start = starts[-1]
-        for data, first, end in _bodies(rows, starts):
+        for data, first, end in make.bodies(starts):
             timestamps = rows.timestamps[first:end]
             packed = compress(compression, data, compression_level) if compression else data
             yield Body(packed, end - first, int(timestamps[0]), int(timestamps.max()), compression)
@@ -161,39 +166,97 @@ def _cut(ends: Int64s, start: int, batch_bytes: int) -> list[int]:
 
 
 def _sizes(rows: Rows) -> Int64s:
-    """What each record takes in a batch, never too little: how far its times are apart is not yet known."""
+    """What each record takes in a batch, never too little: numbers as long as the longest of them."""
     times = rows.timestamps
-    spread = np.array([int(times.max()) - int(times.min())], np.int64)
-    rest = LENGTH_BYTES_MAX + ATTRIBUTES_BYTES + OFFSET_BYTES_MAX + int(varint_sizes(spread)[0])
-    sizes = np.full(len(rows), rest, np.int64)
+    sizes = np.full(len(rows), LENGTH_BYTES_MAX + ATTRIBUTES_BYTES + OFFSET_BYTES_MAX, np.int64)
+    sizes += _size_of(int(times.max()) - int(times.min()))
     for column in (rows.keys, rows.values):
         if column is None:
             sizes += 1
         else:
             lengths = lengths_of(column)
-            sizes += varint_sizes(lengths) + np.maximum(lengths, 0)
+            sizes += _size_of(int(lengths.max()))
+            sizes += np.maximum(lengths, 0) if column.null_count else lengths
     if rows.headers is None:
         sizes += 1
     else:
         counts, blocks = _header_blocks(rows.headers)
-        sizes += varint_sizes(counts) + lengths_of(blocks)
+        sizes += _size_of(int(counts.max())) + lengths_of(blocks)
     return sizes
 
 
-def _bodies(rows: Rows, starts: list[int]) -> Iterator[tuple[memoryview, int, int]]:
-    """The bytes of the rows from each start to the next, with the first row and the one behind the last."""
-    first, end = starts[0], starts[-1]
-    chosen = rows.slice(first, end)
-    bounds = np.array(starts, np.int64) - first
-    counts = np.diff(bounds)
-    offsets = np.arange(end - first) - np.repeat(bounds[:-1], counts)
-    times = chosen.timestamps - np.repeat(chosen.timestamps[bounds[:-1]], counts)
-    joined = _join(chosen, offsets, times)
-    _, places, data = joined.buffers()
-    ends = np.frombuffer(places, np.int32)[joined.offset :]
-    view = memoryview(data).cast("B")
-    for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        yield view[int(ends[start]) : int(ends[stop])], first + start, first + stop
+def _size_of(number: int) -> int:
+    return int(varint_sizes(np.array([number], np.int64))[0])
+
+
+class _Make(Protocol):
+    """A way to make the bytes of rows."""
+
+    def bodies(self, starts: list[int]) -> Iterator[tuple[memoryview, int, int]]:
+        """The bytes of the rows from each start to the next, with the first row and the one behind the last."""
+        ...
+
+
+class _Written:
+    """By the compiled kernel, into room that the bound on the sizes measures."""
+
+    def __init__(self, rows: Rows, ends: Int64s) -> None:
+        self._ends = ends
+        self._timestamps = rows.timestamps
+        self._keys = _bytes_of(rows.keys, len(rows))
+        self._values = _bytes_of(rows.values, len(rows))
+        if rows.headers is None:
+            nothing = np.zeros(len(rows), np.int64)
+            self._headers = (np.zeros(1, np.uint8), nothing, nothing, nothing)
+        else:
+            counts, blocks = _header_blocks(rows.headers)
+            self._headers = (*_bytes_of(blocks, len(rows)), counts)
+
+    def bodies(self, starts: list[int]) -> Iterator[tuple[memoryview, int, int]]:
+        first, end = starts[0], starts[-1]
+        room_bytes = int(self._ends[end - 1]) - (int(self._ends[first - 1]) if first else 0)
+        out = np.empty(room_bytes + WRITING_BYTES, np.uint8)
+        bounds = np.array(starts, np.int64)
+        places = np.empty(len(starts) - 1, np.int64)
+        arguments = (out, bounds, len(places), self._timestamps, *self._keys, *self._values, *self._headers, places)
+        written = kernel.write(*arguments)
+        assert written >= 0, "the sizes of records are never bounded too low"
+        begun = 0
+        view = out.data
+        for start, stop, place in zip(starts[:-1], starts[1:], places.tolist(), strict=True):
+            yield view[begun:place], start, stop
+            begun = place
+
+
+def _bytes_of(column: Any | None, rows: int) -> tuple[Any, Int64s, Int64s]:
+    """The data of a binary array, and where in it each value begins and how long it is; -1 for null."""
+    if column is None or column.buffers()[2] is None:
+        lengths = np.full(rows, NULL, np.int64) if column is None else lengths_of(column)
+        return np.zeros(1, np.uint8), np.zeros(rows, np.int64), lengths
+    _, bounds, data = column.buffers()
+    starts = np.frombuffer(bounds, np.int32)[column.offset : column.offset + rows].astype(np.int64)
+    return np.frombuffer(data, np.uint8), starts, lengths_of(column)
+
+
+class _Joined:
+    """By numpy and Arrow."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def bodies(self, starts: list[int]) -> Iterator[tuple[memoryview, int, int]]:
+        first, end = starts[0], starts[-1]
+        chosen = self._rows.slice(first, end)
+        bounds = np.array(starts, np.int64) - first
+        counts = np.diff(bounds)
+        offsets = np.arange(end - first) - np.repeat(bounds[:-1], counts)
+        times = chosen.timestamps - np.repeat(chosen.timestamps[bounds[:-1]], counts)
+        joined = _join(chosen, offsets, times)
+        _, places, data = joined.buffers()
+        ends = np.frombuffer(places, np.int32)[joined.offset :]
+        view = memoryview(data).cast("B")
+        for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            yield view[int(ends[start]) : int(ends[stop])], first + start, first + stop
 
 
 def _join(rows: Rows, offsets: Int64s, times: Int64s) -> Any:

@@ -67,6 +67,46 @@ cpdef walk_headers(
     long long[::1] value_lengths,
 )
 
+@cython.locals(
+    position=cython.longlong,
+    room=cython.longlong,
+    batch=cython.longlong,
+    first=cython.longlong,
+    base_timestamp=cython.longlong,
+    row=cython.longlong,
+    time=cython.ulonglong,
+    key_length=cython.longlong,
+    value_length=cython.longlong,
+    key_bytes=cython.longlong,
+    value_bytes=cython.longlong,
+    header_bytes=cython.longlong,
+    header_count=cython.longlong,
+    length=cython.longlong,
+    number=cython.ulonglong,
+    start=cython.longlong,
+    index=cython.longlong,
+)
+cpdef long long write(
+    unsigned char[::1] out,
+    long long[::1] bounds,
+    long long batches,
+    long long[::1] timestamps,
+    const unsigned char[::1] key_data,
+    long long[::1] key_starts,
+    long long[::1] key_lengths,
+    const unsigned char[::1] value_data,
+    long long[::1] value_starts,
+    long long[::1] value_lengths,
+    const unsigned char[::1] header_data,
+    long long[::1] header_starts,
+    long long[::1] header_lengths,
+    long long[::1] header_counts,
+    long long[::1] ends,
+)
+
 cdef long long failed(long long[::1] problem, long long code, long long body, long long position)
 cdef unsigned long long as_wide(unsigned long long byte) noexcept
 cdef long long unzigzag(unsigned long long number) noexcept
+cdef unsigned long long zigzag(long long number) noexcept
+@cython.locals(size=cython.longlong)
+cdef long long size_of(unsigned long long number) noexcept

@@ -1,10 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 # cython: annotation_typing=False
-"""The walk over the records of batches, one after the other: the part of decoding that no vector operation can do.
+"""The walk over the records of batches, one after the other, and the way back: what vector operations do badly.
 
-Plain Python that `kernel.pxd` types for Cython; `fields.py` calls it when it was compiled and does the same by numpy
-when it was not. Arrays are filled by the caller's allocation; whatever the bytes claim, nothing outside of a body is
-read. Compiled, Python's own checks of indexes are off: every read here is behind a comparison with the record's end.
+Plain Python that `kernel.pxd` types for Cython; `fields.py` and `encode.py` call it when it was compiled and do the
+same by numpy when it was not. Arrays are filled by the caller's allocation; whatever the bytes claim, nothing outside
+of a body is read. Compiled, Python's own checks of indexes are off: every read is behind a comparison with the record's
+end, every write behind one with the room that there is.
 """
 
 from __future__ import annotations
@@ -261,6 +262,106 @@ def walk_headers(
             index += 1
 
 
+def write(
+    out: Numbers,
+    bounds: Numbers,
+    batches: int,
+    timestamps: Numbers,
+    key_data: Bytes,
+    key_starts: Numbers,
+    key_lengths: Numbers,
+    value_data: Bytes,
+    value_starts: Numbers,
+    value_lengths: Numbers,
+    header_data: Bytes,
+    header_starts: Numbers,
+    header_lengths: Numbers,
+    header_counts: Numbers,
+    ends: Numbers,
+) -> int:
+    """Write the records of batches, the rows from each of `bounds` to the next, and note where each batch ends.
+
+    Lengths of -1 are null. Headers are encoded already, so many bytes for so many of them. The answer is how many bytes
+    were written; -1 if `out` had no room for them, which is then not written beyond.
+    """
+    position = 0
+    room = len(out)
+    for batch in range(batches):
+        first = bounds[batch]
+        base_timestamp = timestamps[first]
+        for row in range(first, bounds[batch + 1]):
+            time = zigzag(timestamps[row] - base_timestamp)
+            key_length = key_lengths[row]
+            value_length = value_lengths[row]
+            key_bytes = key_length if key_length > 0 else 0
+            value_bytes = value_length if value_length > 0 else 0
+            header_bytes = header_lengths[row]
+            header_count = header_counts[row]
+            length = 1 + size_of(time) + size_of(as_wide(2 * (row - first)))
+            length += size_of(zigzag(key_length)) + key_bytes + size_of(zigzag(value_length)) + value_bytes
+            length += size_of(as_wide(2 * header_count)) + header_bytes
+            # At most as much as a number of ten bytes more than the record itself.
+            if position + length + 10 > room:
+                return -1
+            number = as_wide(2 * length)
+            while number > 0x7F:
+                out[position] = number & 0x7F | 0x80
+                number >>= 7
+                position += 1
+            out[position] = number
+            position += 1
+            out[position] = 0
+            position += 1
+            while time > 0x7F:
+                out[position] = time & 0x7F | 0x80
+                time >>= 7
+                position += 1
+            out[position] = time
+            position += 1
+            number = as_wide(2 * (row - first))
+            while number > 0x7F:
+                out[position] = number & 0x7F | 0x80
+                number >>= 7
+                position += 1
+            out[position] = number
+            position += 1
+            number = zigzag(key_length)
+            while number > 0x7F:
+                out[position] = number & 0x7F | 0x80
+                number >>= 7
+                position += 1
+            out[position] = number
+            position += 1
+            start = key_starts[row]
+            for index in range(key_bytes):
+                out[position + index] = key_data[start + index]
+            position += key_bytes
+            number = zigzag(value_length)
+            while number > 0x7F:
+                out[position] = number & 0x7F | 0x80
+                number >>= 7
+                position += 1
+            out[position] = number
+            position += 1
+            start = value_starts[row]
+            for index in range(value_bytes):
+                out[position + index] = value_data[start + index]
+            position += value_bytes
+            number = as_wide(2 * header_count)
+            while number > 0x7F:
+                out[position] = number & 0x7F | 0x80
+                number >>= 7
+                position += 1
+            out[position] = number
+            position += 1
+            start = header_starts[row]
+            for index in range(header_bytes):
+                out[position + index] = header_data[start + index]
+            position += header_bytes
+        ends[batch] = position
+    return position
+
+
 def failed(problem: Numbers, code: int, body: int, position: int) -> int:
     """Say what is wrong and where; the answer of a walk that did not arrive."""
     problem[0] = code
@@ -277,3 +378,17 @@ def as_wide(byte: int) -> int:
 def unzigzag(number: int) -> int:
     """The signed number that 64 unsigned bits stand for."""
     return (number >> 1) ^ -(number & 1)
+
+
+def zigzag(number: int) -> int:
+    """The unsigned bits that stand for a signed number of 64."""
+    return (number << 1) ^ (number >> 63)
+
+
+def size_of(number: int) -> int:
+    """How many bytes an unsigned varint has."""
+    size = 1
+    while number > 0x7F:
+        number >>= 7
+        size += 1
+    return size
