@@ -198,3 +198,19 @@ def test_connections_that_break_fence_nobody_and_a_paused_controller_is_replaced
         wait_until(
             lambda: create(cluster, controller, "afterwards") in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
         )
+
+
+def test_a_rolling_restart_hands_over_before_each_stop(cluster: Cluster) -> None:
+    assert create(cluster, 1, "moving", partitions=9) == 0
+    wait_until_equal(cluster)
+    for node in NODES:
+        other = next(one for one in NODES if one != node)
+        began = time.monotonic()
+        cluster.stop_broker(node)
+        stopped = time.monotonic()
+        assert node not in leaders(cluster, other).values() and -1 not in leaders(cluster, other).values()
+        assert create(cluster, other, f"while-{node}-is-away", partitions=1, replicas=2) == 0
+        assert time.monotonic() - stopped < 2, "the controller was handed over, too"
+        assert stopped - began < 5
+        cluster.restart(node)
+        cluster.wait_until_in_sync()

@@ -224,7 +224,7 @@ class BrokerNode:
             self._serve_clients()
             self._become_ready()
         else:
-            self._publisher.subscribe(lambda _: life.metadata_grew())
+            self._publisher.subscribe(lambda delta: life.metadata_grew(delta.after))
             life.join(registration)
 
     def when_ready(self, act: Callable[[], None]) -> None:

@@ -126,11 +126,14 @@ class BrokerLife:
         assert isinstance(response, BrokerRegistrationResponse)
         self.epoch = response.broker_epoch
         self.stage = Stage.JOINING
-        self.metadata_grew()
+        self.metadata_grew(self._image())
         self._beat()
 
-    def metadata_grew(self) -> None:
-        """More metadata is committed and applied here."""
+    def metadata_grew(self, image: ClusterImage) -> None:
+        """More metadata is committed and about to be applied here."""
+        if any(broker.in_controlled_shutdown and not broker.fenced for broker in image.brokers.values()):
+            # One that wants to go waits until all others know who leads in its place: tell it when that is done.
+            self._timers.call_soon(self._beat)
         if self.stage is Stage.JOINING and not self._is_caught_up and self._image().offset >= self.epoch:
             self._is_caught_up = True
             self._caught_up()
