@@ -17,6 +17,8 @@ from soak.history import Acked, Event, Failed, HistoryWriter, Sent, name_in
 STOP_SECONDS_MAX: Final = 90.0
 # Records that the producer may hold when it is stopped: its buffer, in records of this size.
 UNTOLD_MAX: Final = 100_000
+# What the tool says of the record that it was about to send when it was asked to stop.
+NEVER_SENT: Final = "Producer closed while send in progress"
 # The tool gives up at the first error unless told otherwise.
 SETTINGS: Final = {
     "enable.idempotence": "true",
@@ -34,6 +36,7 @@ class _Line(msgspec.Struct):
     offset: int = -1
     value: str | None = None
     exception: str = ""
+    message: str | None = None
 
 
 class JavaProducer:
@@ -80,7 +83,7 @@ class JavaProducer:
             highest[name.producer] = max(name.number, highest.get(name.producer, -1))
             if line.name == "producer_send_success":
                 yield Acked(line.topic, line.partition, line.offset, *name)
-            elif line.name == "producer_send_error":
+            elif line.name == "producer_send_error" and line.message != NEVER_SENT:
                 yield Failed(name.producer, name.number, line.exception)
         for producer, number in highest.items():
             yield Sent(producer, number, UNTOLD_MAX)
