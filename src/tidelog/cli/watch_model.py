@@ -5,6 +5,7 @@ Pure: `watch_probe.py` fills it, `watch_picture.py` draws it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -14,6 +15,8 @@ from tidelog.client.quorum import Quorum
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset, TopicPartition
 
 NOBODY: Final = NodeId(-1)
+# More changes of one kind at once are counted, not listed.
+SINGLY_MAX: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,23 +117,55 @@ def changes(before: Snapshot, now: Snapshot) -> Iterator[str]:
             yield f"broker {broker.id} " + ("is back" if broker.registered else "is gone")
         elif was.registered and was.answers != broker.answers:
             yield f"broker {broker.id} " + ("answers again" if broker.answers else "does not answer")
-    partitions = {one.place: one for one in before.partitions}
-    for partition in now.partitions:
-        then = partitions.get(partition.place)
+    yield from _partition_changes(before, now)
+
+
+def _partition_changes(before: Snapshot, now: Snapshot) -> Iterator[str]:
+    known = {one.place: one for one in before.partitions}
+    moved, resynced = [], []
+    for one in now.partitions:
+        then = known.get(one.place)
         if then is None:
-            yield f"{partition.place} is there"
+            yield f"{one.place} is there"
             continue
-        if then.leader != partition.leader:
-            epoch = f"epoch {partition.epoch}"
-            yield f"{partition.place}: leader {_node(then.leader)} → {_node(partition.leader)}, {epoch}"
-        elif then.epoch != partition.epoch:
-            yield f"{partition.place}: epoch {then.epoch} → {partition.epoch}"
-        if then.replicas != partition.replicas:
-            yield f"{partition.place}: replicas {_nodes(then.replicas)} → {_nodes(partition.replicas)}"
-        if set(then.isr) != set(partition.isr):
-            yield f"{partition.place}: in sync {_nodes(then.isr)} → {_nodes(partition.isr)}"
-    for place in partitions.keys() - {one.place for one in now.partitions}:
+        if then.leader != one.leader:
+            moved.append((then, one))
+        elif then.epoch != one.epoch:
+            yield f"{one.place}: epoch {then.epoch} → {one.epoch}"
+        if then.replicas != one.replicas:
+            yield f"{one.place}: replicas {_nodes(then.replicas)} → {_nodes(one.replicas)}"
+        if set(then.isr) != set(one.isr):
+            resynced.append((then, one))
+    yield from _leader_changes(moved)
+    yield from _isr_changes(resynced)
+    for place in known.keys() - {one.place for one in now.partitions}:
         yield f"{place} is gone"
+
+
+def _leader_changes(moved: list[tuple[WatchedPartition, WatchedPartition]]) -> Iterator[str]:
+    if len(moved) <= SINGLY_MAX:
+        for then, one in moved:
+            yield f"{one.place}: leader {_node(then.leader)} → {_node(one.leader)}, epoch {one.epoch}"
+        return
+    for (old, new), count in Counter((then.leader, one.leader) for then, one in moved).items():
+        yield f"{_partitions(count)}: leader {_node(old)} → {_node(new)}"
+
+
+def _isr_changes(resynced: list[tuple[WatchedPartition, WatchedPartition]]) -> Iterator[str]:
+    if len(resynced) <= SINGLY_MAX:
+        for then, one in resynced:
+            yield f"{one.place}: in sync {_nodes(then.isr)} → {_nodes(one.isr)}"
+        return
+    for word, changed in (
+        ("left", Counter(node for then, one in resynced for node in set(then.isr) - set(one.isr))),
+        ("joined", Counter(node for then, one in resynced for node in set(one.isr) - set(then.isr))),
+    ):
+        for node, count in sorted(changed.items()):
+            yield f"{_partitions(count)}: {node} {word} those in sync"
+
+
+def _partitions(count: int) -> str:
+    return "1 partition" if count == 1 else f"{count:,} partitions"
 
 
 def _node(node: NodeId) -> str:

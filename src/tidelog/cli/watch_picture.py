@@ -33,8 +33,10 @@ IN_SYNC: Final = "●"
 BEHIND: Final = "○"
 GONE: Final = "✕"
 EVENTS_SHOWN: Final = 8
+# Of a small terminal they get this part at most.
+EVENTS_PART: Final = 5
 # Lines around the rows of partitions: cards, quorum, frames, headings.
-LINES_AROUND: Final = 14
+LINES_AROUND: Final = 12
 CARD_COLUMNS: Final = 30
 NAME_COLUMNS_MIN: Final = 10
 
@@ -53,12 +55,14 @@ class Picture:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         narrow = options.max_width < NARROW_COLUMNS
         parts: list[RenderableType] = [self._cards(options.max_width), self._quorum()]
-        rows = len(self.snapshot.partitions)
+        rows, events = len(self.snapshot.partitions), min(len(self.events), EVENTS_SHOWN)
         if self.fits_screen:
-            rows = max(options.height or options.size.height, 0) - LINES_AROUND - min(len(self.events), EVENTS_SHOWN)
+            height = options.height or options.size.height
+            events = min(events, max(height // EVENTS_PART, 1))
+            rows = height - LINES_AROUND - events
         parts.append(self._partitions(max(rows, 1), narrow))
-        if self.events:
-            parts.append(self._events())
+        if events:
+            parts.append(self._events(events))
         yield Group(*parts)
 
     # Brokers
@@ -145,9 +149,9 @@ class Picture:
             cells.append(_replica(one, broker.id, broker.id in registered, BAR_CELLS_NARROW if narrow else BAR_CELLS))
         return cells
 
-    def _events(self) -> RenderableType:
+    def _events(self, count: int) -> RenderableType:
         lines = Text()
-        for at, sentence in self.events[-EVENTS_SHOWN:]:
+        for at, sentence in self.events[-count:]:
             lines.append(time.strftime(" %H:%M:%S  ", time.localtime(at)), style="dim")
             lines.append(sentence + "\n")
         lines.rstrip()

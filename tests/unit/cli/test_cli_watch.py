@@ -80,13 +80,25 @@ def test_what_changed_is_told_in_sentences() -> None:
     assert list(changes(before, after)) == [
         "controller: 1 → 3",
         "broker 1 is gone",
+        "orders-2 is there",
         "orders-0: leader 1 → 2, epoch 1",
         "orders-0: in sync 1,2,3 → 2,3",
-        "orders-2 is there",
         "orders-1 is gone",
     ]
     assert list(changes(after, after)) == []
     assert "broker 1 is back" in list(changes(after, before))
+
+
+def test_many_changes_at_once_are_counted() -> None:
+    before = snapshot(*(partition(index=index) for index in range(5)))
+    after = snapshot(*(partition(2 + index % 2, index=index, isr=(2, 3)) for index in range(5)))
+
+    assert list(changes(before, after)) == [
+        "3 partitions: leader 1 → 2",
+        "2 partitions: leader 1 → 3",
+        "5 partitions: 1 left those in sync",
+    ]
+    assert list(changes(after, before))[-1] == "5 partitions: 1 joined those in sync"
 
 
 def test_a_rate_is_what_the_high_watermark_gained_in_a_second() -> None:
@@ -118,10 +130,13 @@ def test_the_picture_shows_leader_lags_and_high_watermark() -> None:
 
 def test_a_small_terminal_gets_the_rows_that_fit() -> None:
     many = [partition(index=index) for index in range(50)]
-    text = drawn(Picture(snapshot(*many), fits_screen=True), 120, height=24)
+    events = [(0.0, f"event {number}") for number in range(9)]
+    text = drawn(Picture(snapshot(*many), events=events, fits_screen=True), 120, height=24)
 
-    assert len(text.splitlines()) <= 24
-    assert "… and 40 more" in text
+    assert 22 <= len(text.splitlines()) <= 24
+    assert "… and 42 more" in text
+    assert "event 8" in text
+    assert "event 4" not in text
 
 
 def test_the_json_has_everything_that_the_picture_shows() -> None:
