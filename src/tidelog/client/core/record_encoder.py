@@ -37,14 +37,24 @@ def encode_record(
     offset_delta: int, timestamp_delta_ms: int, key: bytes | None, value: bytes | None, headers: Headers
 ) -> bytes:
     """The bytes of a record, its length in front."""
-    if not headers and key is not None and value is not None:
-        key_length, value_length = len(key), len(value)
-        if key_length < VARINT_TABLE_SIZE > value_length and offset_delta < VARINT_TABLE_SIZE:
-            time = _TABLE[timestamp_delta_ms] if 0 <= timestamp_delta_ms < 1024 else varint(timestamp_delta_ms)
+    if not headers and value is not None and offset_delta < VARINT_TABLE_SIZE:
+        value_length = len(value)
+        key_length = 0 if key is None else len(key)
+        if key_length < VARINT_TABLE_SIZE > value_length:
+            time = (
+                _TABLE[timestamp_delta_ms]
+                if 0 <= timestamp_delta_ms < VARINT_TABLE_SIZE
+                else varint(timestamp_delta_ms)
+            )
             offset = _TABLE[offset_delta]
-            key_size = _TABLE[key_length]
             value_size = _TABLE[value_length]
-            length = 2 + len(time) + len(offset) + len(key_size) + key_length + len(value_size) + value_length
+            length = 2 + len(time) + len(offset) + len(value_size) + value_length
+            if key is None:
+                length += 1
+                size = _TABLE[length] if length < VARINT_TABLE_SIZE else varint(length)
+                return _join((size, b"\x00", time, offset, b"\x01", value_size, value, b"\x00"))
+            key_size = _TABLE[key_length]
+            length += len(key_size) + key_length
             size = _TABLE[length] if length < VARINT_TABLE_SIZE else varint(length)
             return _join((size, b"\x00", time, offset, key_size, key, value_size, value, b"\x00"))
     fields = [b"\x00", varint(timestamp_delta_ms), varint(offset_delta)]
