@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from tidelog.model.version import __version__
 
 if TYPE_CHECKING:
+    from tidelog.client.aio.admin import AsyncAdmin
     from tidelog.client.aio.consumer import AsyncConsumer
     from tidelog.client.aio.producer import AsyncProducer
+    from tidelog.client.blocking.admin import Admin
     from tidelog.client.blocking.consumer import Consumer
     from tidelog.client.blocking.producer import Producer
     from tidelog.client.core.buffer_policy import BufferFullPolicy
+    from tidelog.client.core.described import NewTopic
     from tidelog.client.core.record import ConsumerRecord, RecordMetadata
     from tidelog.client.core.subscription import RebalanceListener
     from tidelog.client.core.transaction import GroupMetadata, PreparedTransaction
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from tidelog.testing.embedded import Broker
 
 __all__ = [
+    "Admin",
+    "AsyncAdmin",
     "AsyncConsumer",
     "AsyncProducer",
     "Broker",
@@ -35,6 +40,7 @@ __all__ = [
     "Consumer",
     "ConsumerRecord",
     "GroupMetadata",
+    "NewTopic",
     "PreparedTransaction",
     "Producer",
     "RebalanceListener",
@@ -46,6 +52,8 @@ __all__ = [
 ]
 
 _MODULES: Final = {
+    "Admin": "tidelog.client.blocking.admin",
+    "AsyncAdmin": "tidelog.client.aio.admin",
     "AsyncConsumer": "tidelog.client.aio.consumer",
     "AsyncProducer": "tidelog.client.aio.producer",
     "Broker": "tidelog.testing.embedded",
@@ -55,6 +63,7 @@ _MODULES: Final = {
     "Consumer": "tidelog.client.blocking.consumer",
     "ConsumerRecord": "tidelog.client.core.record",
     "GroupMetadata": "tidelog.client.core.transaction",
+    "NewTopic": "tidelog.client.core.described",
     "PreparedTransaction": "tidelog.client.core.transaction",
     "Producer": "tidelog.client.blocking.producer",
     "RebalanceListener": "tidelog.client.core.subscription",

@@ -89,7 +89,8 @@ def from_bytes(given: Any) -> FromBytes | None:
 
 def _named(given: Any) -> Any:
     if not isinstance(given, str):
-        return given() if isinstance(given, type) else given
+        is_converter = isinstance(given, type) and (hasattr(given, "serialize") or hasattr(given, "deserialize"))
+        return given() if is_converter else given
     make = NAMED.get(given.lower())
     if make is None:
         raise InvalidOption(f"There is no serializer {given!r}; there are bytes, {', '.join(NAMED)}.")
