@@ -280,6 +280,7 @@ def test_what_is_encoded_from_columns_is_read_as_records(
         _headers_array(rows).slice(start),
     )
 
+    arrays.timestamps.flags.writeable = False  # As a column of Arrow is.
     sealed = [body.seal() for body in encode(arrays, batch_bytes=batch_bytes, compression=codec, compiled=compiled)]
 
     found = [record for batch in sealed for record in read_records(batch)]

@@ -7,6 +7,7 @@ the wanted offsets are left out; a batch that is cut off at the end is, too. Wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -35,7 +36,10 @@ from tidelog.wire.records import DECOMPRESSED_BYTES_MAX, read_records
 # Rows are handed out after the batch with which this is reached, so that one more always fits Arrow's 32 bits.
 DECODED_BYTES_MAX: Final = 1024 * 1024 * 1024
 NO_TIMESTAMP: Final = -1
+TOPICS_REMEMBERED: Final = 1024
 NOWHERE: Final = TopicPartition(TopicName(""), PartitionIndex(-1))
+
+_NO_HEADERS: Final = pa.nulls(0, HEADER_TYPE)
 
 
 class Decoded(NamedTuple):
@@ -218,13 +222,19 @@ def _column(
             return number_array(np.full(rows, of.partition, np.int32), type_)
         case _:
             assert name == layout.TOPIC, name
-            topic = np.frombuffer(of.topic.encode(), np.uint8)
-            name_only = Spans(np.zeros(1, np.int64), np.array([len(topic)], np.int64))
             indexes = number_array(np.zeros(rows, np.int32), pa.int32())
-            return pa.DictionaryArray.from_arrays(indexes, text_array(topic, name_only))
+            return pa.DictionaryArray.from_arrays(indexes, _one_name(of.topic))
+
+
+@lru_cache(maxsize=TOPICS_REMEMBERED)
+def _one_name(topic: str) -> Any:
+    raw = np.frombuffer(topic.encode(), np.uint8)
+    return text_array(raw, Spans(np.zeros(1, np.int64), np.array([len(raw)], np.int64)))
 
 
 def _headers(buffer: Bytes, fields: Fields, type_: Any, compiled: bool) -> Any:
+    if not fields.header_counts.any():
+        return list_array(fields.header_counts, _NO_HEADERS, type_)
     keys, values = find_headers(buffer, fields.header_starts, fields.header_counts, compiled=compiled)
     elements = pa.StructArray.from_arrays(
         [text_array(buffer, keys), binary_array(buffer, values)], fields=list(HEADER_TYPE)

@@ -202,7 +202,7 @@ class _Written:
 
     def __init__(self, rows: Rows, ends: Int64s) -> None:
         self._ends = ends
-        self._timestamps = rows.timestamps
+        self._timestamps = np.ascontiguousarray(rows.timestamps)
         self._keys = _bytes_of(rows.keys, len(rows))
         self._values = _bytes_of(rows.values, len(rows))
         if rows.headers is None:

@@ -88,19 +88,19 @@ cpdef walk_headers(
 )
 cpdef long long write(
     unsigned char[::1] out,
-    long long[::1] bounds,
+    const long long[::1] bounds,
     long long batches,
-    long long[::1] timestamps,
+    const long long[::1] timestamps,
     const unsigned char[::1] key_data,
-    long long[::1] key_starts,
-    long long[::1] key_lengths,
+    const long long[::1] key_starts,
+    const long long[::1] key_lengths,
     const unsigned char[::1] value_data,
-    long long[::1] value_starts,
-    long long[::1] value_lengths,
+    const long long[::1] value_starts,
+    const long long[::1] value_lengths,
     const unsigned char[::1] header_data,
-    long long[::1] header_starts,
-    long long[::1] header_lengths,
-    long long[::1] header_counts,
+    const long long[::1] header_starts,
+    const long long[::1] header_lengths,
+    const long long[::1] header_counts,
     long long[::1] ends,
 )
 
