@@ -23,6 +23,9 @@ class Plan:
     client_records: int
     # As many as course notes have it: five million.
     perf_records: int
+    recovery_mebibytes: int
+    compaction_mebibytes: int
+    lookup_mebibytes_max: int
     cluster_warm_up_megabytes: int
     cluster_megabytes: int
     cluster_idle_seconds: float
@@ -42,6 +45,9 @@ FULL: Final = Plan(
     profile_seconds=8.0,
     client_records=1_000_000,
     perf_records=5_000_000,
+    recovery_mebibytes=2000,
+    compaction_mebibytes=1024,
+    lookup_mebibytes_max=10240,
     cluster_warm_up_megabytes=1000,
     cluster_megabytes=1000,
     cluster_idle_seconds=10.0,
@@ -60,6 +66,9 @@ QUICK: Final = Plan(
     profile_seconds=3.0,
     client_records=200_000,
     perf_records=500_000,
+    recovery_mebibytes=512,
+    compaction_mebibytes=200,
+    lookup_mebibytes_max=1024,
     cluster_warm_up_megabytes=300,
     cluster_megabytes=300,
     cluster_idle_seconds=5.0,

@@ -12,6 +12,7 @@ from bench.scenarios.groups import GROUPS_SCENARIO
 from bench.scenarios.java import JAVA_PRODUCE
 from bench.scenarios.latency import LATENCY
 from bench.scenarios.librdkafka import LIBRDKAFKA, LIBRDKAFKA_SMALL
+from bench.scenarios.log_life import COMPACTION, LOOKUP, RECOVERY
 from bench.scenarios.pipelined import LARGE_PRODUCE, SMALL_PRODUCE, SYNCED_PRODUCE
 from bench.scenarios.scaling import SCALING
 from bench.scenarios.transactions import TRANSACTIONS_SCENARIO
@@ -27,6 +28,9 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     PYTHON_CLIENTS,
     PERF_TOOLS,
     SCALING,
+    RECOVERY,
+    COMPACTION,
+    LOOKUP,
     GROUPS_SCENARIO,
     TRANSACTIONS_SCENARIO,
     CLUSTER,

@@ -1,0 +1,226 @@
+"""Real file systems under a real broker: the power is cut, they fill up, they become read-only. librdkafka produces all
+the while, and every id that was acknowledged is found again by a consumer.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from harness.disks import MEBIBYTE, Disk, why_not
+from harness.numbered_records import PARTITIONS, NumberedRecords, read_all
+from harness.server import ServerProcess
+from harness.tidelog_server import tidelog_server
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="loop devices and tmpfs are Linux's")
+
+MakeDisk = Callable[..., Disk]
+TOPIC = "numbers"
+FSYNC = {"log.flush.interval.messages": "1"}
+SEGMENTS = {"segment.bytes": str(MEBIBYTE), "file.delete.delay.ms": "0"}
+NO_LIMITS = {"tidelog.disk.free.min.percent": "0", "tidelog.disk.free.min.bytes": "0"}
+
+
+@pytest.fixture
+def make_disk(tmp_path: Path) -> Iterator[MakeDisk]:
+    made: list[Disk] = []
+
+    def make(kind: str, mebibytes: int | None = None) -> Disk:
+        reason = why_not(kind)
+        if reason is not None:
+            pytest.skip(
+                f"{kind} cannot be mounted here: {reason}. The simulated disk loses power in test_log_durability"
+            )
+        try:
+            made.append(Disk(kind, tmp_path, mebibytes=mebibytes))
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"{kind} cannot be mounted here: {error.stderr.strip()}")
+        return made[-1]
+
+    yield make
+    for disk in made:
+        disk.close()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
+    started: list[ServerProcess] = []
+
+    def begin(disk: Disk, settings: dict[str, str]) -> ServerProcess:
+        properties = {**NO_LIMITS, "log.dirs": str(disk.folder / "data"), **settings}
+        server = tidelog_server(tmp_path / "server", properties)
+        server.start()
+        started.append(server)
+        admin = AdminClient({"bootstrap.servers": server.bootstrap_servers})
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1, config=SEGMENTS)])[TOPIC].result(30)
+        return server
+
+    yield begin
+    for server in started:
+        server.kill()
+
+
+def wait_for(is_so: Callable[[], object], seconds: float = 90.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come to be so"
+        time.sleep(0.02)
+
+
+def check_all_are_there(records: NumberedRecords, server: ServerProcess) -> None:
+    stored = read_all(server.bootstrap_servers, TOPIC)
+    for partition, acknowledged in records.acknowledged.items():
+        assert set(acknowledged) <= set(stored[partition])
+        numbers = [number for number, _ in stored[partition]]
+        assert len(numbers) == len(set(numbers)), "no record is there twice"
+
+
+def is_sound(disk: Disk) -> bool:
+    tidelog = Path(sys.executable).with_name("tidelog")
+    report = subprocess.run([tidelog, "log", "verify", disk.folder / "data"], check=False, capture_output=True)
+    return report.returncode == 0
+
+
+@pytest.mark.req("C9")
+@pytest.mark.parametrize("kind", ["ext4", "xfs"])
+def test_nothing_that_was_acknowledged_is_lost_when_the_power_is_cut(
+    make_disk: MakeDisk, start: Callable[..., ServerProcess], kind: str
+) -> None:
+    disk = make_disk(kind)
+    server = start(disk, FSYNC)
+    records = NumberedRecords(server.bootstrap_servers, TOPIC, value_bytes=200)
+    records.start()
+    for _ in range(2):
+        reached = records.count + 500
+        wait_for(lambda reached=reached: records.count > reached)
+        disk.cut_power()
+        time.sleep(0.2)
+        server.kill()
+        disk.mount_again()
+        server.start()
+    reached = records.count
+    wait_for(lambda: records.count > reached)
+    records.finish()
+
+    assert not records.failed
+    check_all_are_there(records, server)
+    server.stop()
+    assert is_sound(disk)
+
+
+@pytest.mark.req("C7", "C9")
+def test_after_a_cut_without_syncs_the_log_is_a_sound_beginning_of_what_was_sent(
+    make_disk: MakeDisk, start: Callable[..., ServerProcess]
+) -> None:
+    disk = make_disk("ext4")
+    server = start(disk, {})
+    records = NumberedRecords(server.bootstrap_servers, TOPIC, value_bytes=500)
+    records.start()
+    wait_for(lambda: records.count > 3_000)
+    safe = {partition: list(acknowledged) for partition, acknowledged in dict(records.acknowledged).items()}
+    subprocess.run(["sync", "-f", disk.folder], check=True)
+    more = records.count + 1_000
+    wait_for(lambda: records.count > more)
+    disk.cut_power()
+    records.give_up()
+    server.kill()
+    disk.mount_again()
+    server.start()
+
+    stored = read_all(server.bootstrap_servers, TOPIC)
+    for partition, acknowledged in safe.items():
+        assert set(acknowledged) <= set(stored[partition]), "what was written back is there"
+    for partition, found in stored.items():
+        assert [offset for _, offset in found] == list(range(len(found)))
+        assert [number for number, _ in found] == [PARTITIONS * index + partition for index in range(len(found))]
+    server.stop()
+    assert is_sound(disk)
+
+
+def test_a_full_disk_refuses_records_until_there_is_room_and_loses_none(
+    make_disk: MakeDisk, start: Callable[..., ServerProcess]
+) -> None:
+    disk = make_disk("tmpfs", 16)
+    ballast = disk.folder / "ballast"
+    ballast.write_bytes(bytes(8 * MEBIBYTE))
+    server = start(disk, {})
+    records = NumberedRecords(server.bootstrap_servers, TOPIC, value_bytes=4_000)
+    records.start()
+    wait_for(lambda: "the disk is full" in server.log())
+    stuck_at = records.count
+    stored = read_all(server.bootstrap_servers, TOPIC)
+    assert sum(map(len, stored.values())) >= stuck_at, "reads go on"
+
+    ballast.unlink()
+    wait_for(lambda: records.count > stuck_at + 200)
+    records.give_up()
+
+    assert server.is_alive()
+    check_all_are_there(records, server)
+    server.stop()
+    assert is_sound(disk)
+
+
+def test_a_nearly_full_disk_says_so_and_offsets_are_still_committed(
+    make_disk: MakeDisk, start: Callable[..., ServerProcess]
+) -> None:
+    disk = make_disk("tmpfs", 16)
+    settings = {"tidelog.disk.free.min.bytes": str(1024 * MEBIBYTE), "offsets.topic.num.partitions": "1"}
+    server = start(disk, settings | {"log.retention.check.interval.ms": "200"})
+    records = NumberedRecords(server.bootstrap_servers, TOPIC, value_bytes=4_000)
+    records.start()
+    wait_for(lambda: "nearly full" in server.log())
+    time.sleep(0.5)  # What was under way is answered.
+    stuck_at = records.count
+    stored = read_all(server.bootstrap_servers, TOPIC)
+    consumer = Consumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "g"})
+    committed = consumer.commit(offsets=[TopicPartition(TOPIC, 0, 7)], asynchronous=False)
+    consumer.close()
+
+    assert committed[0].error is None
+    assert sum(map(len, stored.values())) >= stuck_at
+    refused = Producer({"bootstrap.servers": server.bootstrap_servers, "message.timeout.ms": 1_500, "log_level": 0})
+    errors: list[str] = []
+    refused.produce(TOPIC, "x", on_delivery=lambda error, _: errors.append(str(error)))
+    refused.flush(10)
+    assert errors != ["None"], "it is refused, tried again, and given up in the end"
+
+    # DeleteRecords is still served, and makes room.
+    admin = AdminClient({"bootstrap.servers": server.bootstrap_servers})
+    deleted = admin.delete_records([TopicPartition(TOPIC, index, stored[index][-1][1]) for index in range(PARTITIONS)])
+    assert [future.result(10).low_watermark > 0 for future in deleted.values()]
+    wait_for(lambda: records.count > stuck_at + 100)
+    records.give_up()
+    assert server.is_alive()
+
+
+def test_a_disk_that_becomes_read_only_takes_nothing_away(
+    make_disk: MakeDisk, start: Callable[..., ServerProcess]
+) -> None:
+    disk = make_disk("ext4")
+    server = start(disk, {})
+    records = NumberedRecords(server.bootstrap_servers, TOPIC, value_bytes=200)
+    records.start()
+    wait_for(lambda: records.count > 2_000)
+    subprocess.run(["sync", "-f", disk.folder], check=True)
+    disk.become_read_only()
+    safe = records.count
+    wait_for(lambda: "is offline now" in server.log())
+    assert server.is_alive()
+    records.give_up()
+    server.kill()
+    disk.mount_again()
+    server.start()
+
+    assert records.count >= safe
+    stored = read_all(server.bootstrap_servers, TOPIC)
+    assert sum(map(len, stored.values())) >= 2_000
+    server.stop()
+    assert is_sound(disk)
