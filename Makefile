@@ -78,7 +78,7 @@ connector: $(STAMPS)/spark
 	@scripts/spark_connector.sh
 
 debian:
-	@scripts/debian_packages.sh kcat java
+	@scripts/debian_packages.sh kcat java mkfs.ext4 mkfs.xfs
 
 lock: setup  ## pin the newest versions of all dependencies again
 	$(BIN)/python -m venv $(VENV)/lock

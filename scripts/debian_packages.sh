@@ -5,8 +5,11 @@
 #   scripts/debian_packages.sh kcat java mvn
 set -euo pipefail
 
-declare -A package_of=([kcat]=kcat [java]=default-jre-headless [mvn]=maven)
+declare -A package_of=([kcat]=kcat [java]=default-jre-headless [mvn]=maven [mkfs.ext4]=e2fsprogs [mkfs.xfs]=xfsprogs)
 readonly java_version_min=17  # Apache Kafka's broker and tools since 4.0.
+
+# Where the tools are that make file systems; only root has it in its path.
+PATH=$PATH:/usr/sbin:/sbin
 
 present() {
     command -v "$1" >/dev/null 2>&1 || return 1

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="loop devices an
 MakeDisk = Callable[..., Disk]
 TOPIC = "numbers"
 FSYNC = {"log.flush.interval.messages": "1"}
+ONE_COORDINATOR = {"offsets.topic.num.partitions": "1"}
 SEGMENTS = {"segment.bytes": str(MEBIBYTE), "file.delete.delay.ms": "0"}
 NO_LIMITS = {"tidelog.disk.free.min.percent": "0", "tidelog.disk.free.min.bytes": "0"}
 
@@ -54,12 +55,13 @@ def start(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
     started: list[ServerProcess] = []
 
     def begin(disk: Disk, settings: dict[str, str]) -> ServerProcess:
-        properties = {**NO_LIMITS, "log.dirs": str(disk.folder / "data"), **settings}
+        properties = {**NO_LIMITS, **ONE_COORDINATOR, "log.dirs": str(disk.folder / "data"), **settings}
         server = tidelog_server(tmp_path / "server", properties)
         server.start()
         started.append(server)
         admin = AdminClient({"bootstrap.servers": server.bootstrap_servers})
         admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1, config=SEGMENTS)])[TOPIC].result(30)
+        commit(server, 1)  # The topic of offsets is there before the disk is full.
         return server
 
     yield begin
@@ -72,6 +74,15 @@ def wait_for(is_so: Callable[[], object], seconds: float = 90.0) -> None:
     while not is_so():
         assert time.monotonic() < deadline, "it did not come to be so"
         time.sleep(0.02)
+
+
+def commit(server: ServerProcess, offset: int) -> None:
+    """Commit an offset of a group."""
+    consumer = Consumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "g"})
+    committed = consumer.commit(offsets=[TopicPartition(TOPIC, 0, offset)], asynchronous=False)
+    consumer.close()
+    assert committed is not None
+    assert committed[0].error is None
 
 
 def check_all_are_there(records: NumberedRecords, server: ServerProcess) -> None:
@@ -172,19 +183,16 @@ def test_a_nearly_full_disk_says_so_and_offsets_are_still_committed(
     make_disk: MakeDisk, start: Callable[..., ServerProcess]
 ) -> None:
     disk = make_disk("tmpfs", 16)
-    settings = {"tidelog.disk.free.min.bytes": str(1024 * MEBIBYTE), "offsets.topic.num.partitions": "1"}
-    server = start(disk, settings | {"log.retention.check.interval.ms": "200"})
+    settings = {"tidelog.disk.free.min.bytes": str(1024 * MEBIBYTE), "log.retention.check.interval.ms": "200"}
+    server = start(disk, settings)
     records = NumberedRecords(server.bootstrap_servers, TOPIC, value_bytes=4_000)
     records.start()
     wait_for(lambda: "nearly full" in server.log())
     time.sleep(0.5)  # What was under way is answered.
     stuck_at = records.count
     stored = read_all(server.bootstrap_servers, TOPIC)
-    consumer = Consumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "g"})
-    committed = consumer.commit(offsets=[TopicPartition(TOPIC, 0, 7)], asynchronous=False)
-    consumer.close()
+    commit(server, 7)
 
-    assert committed[0].error is None
     assert sum(map(len, stored.values())) >= stuck_at
     refused = Producer({"bootstrap.servers": server.bootstrap_servers, "message.timeout.ms": 1_500, "log_level": 0})
     errors: list[str] = []

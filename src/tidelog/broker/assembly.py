@@ -108,7 +108,9 @@ class BrokerNode:
             keys_bytes_max=config.log_cleaner_dedupe_buffer_size,
             bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
         )
-        self._room_watch = RoomWatch(self._directories, loop, self._executor, self.own.room_limits)
+        self._room_watch = RoomWatch(
+            self._directories, loop, self._executor, self.own.room_limits, lambda: self._publisher.repeat()
+        )
         self._logs = PartitionLogs(self._directories, config.producer_id_expiration_ms, self.own.archives)
         self._partitions = LedPartitions(
             self.node_id,

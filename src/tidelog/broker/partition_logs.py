@@ -59,7 +59,13 @@ class PartitionLogs:
             self._directories.delete(partition)
             found = None
         if found is None:
-            return self._directories.create(partition, settings, topic_id)
+            try:
+                return self._directories.create(partition, settings, topic_id)
+            except LogFailed as failure:
+                log.error(
+                    "a partition cannot be made; it is tried again", partition=str(partition), reason=str(failure)
+                )
+                raise
         found.configure(settings)
         found.assign_topic_id(topic_id)
         return found

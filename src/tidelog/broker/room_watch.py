@@ -8,6 +8,7 @@ request asks the file system anything.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Final
 
@@ -25,12 +26,19 @@ MEBIBYTE: Final = 1024 * 1024
 
 class RoomWatch:
     def __init__(
-        self, directories: LogDirectories, loop: asyncio.AbstractEventLoop, executor: Executor, limits: RoomLimits
+        self,
+        directories: LogDirectories,
+        loop: asyncio.AbstractEventLoop,
+        executor: Executor,
+        limits: RoomLimits,
+        open_again: Callable[[], None],
     ) -> None:
+        """`open_again` has the partitions made that there was no room for."""
         self._directories = directories
         self._loop = loop
         self._executor = executor
         self._limits = limits
+        self._open_again = open_again
         self._timer: asyncio.TimerHandle | None = None
         self._partitions: LedPartitions | None = None
         self._stopped = False
@@ -71,6 +79,8 @@ class RoomWatch:
                 self._refuse(directory, room)
             if directory.is_short_of_room != was_short:
                 self._changed(directory, room)
+        if self._partitions is not None and self._partitions.unopened:
+            self._open_again()
         self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
 
     def _refuse(self, directory: LogDirectory, room: Room) -> None:

@@ -22,6 +22,7 @@ from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import LedPartitions
 
 REAP_SECONDS: Final = 1.0
+SAY_FULL_SECONDS: Final = 5.0
 
 
 class Storage:
@@ -46,6 +47,7 @@ class Storage:
         self._producer_expiration_ms = producer_expiration_ms
         self._archive = archive
         self._is_archiving = False
+        self._said_full_at = -SAY_FULL_SECONDS
         self._partitions: LedPartitions | None = None
         self._syncing: set[Replica] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -105,14 +107,21 @@ class Storage:
     def write_failed(self, replica: Replica, failure: LogWriteFailed) -> None:
         if is_full_disk(failure):
             # Reads go on, and so do writes once there is room again.
-            log.error("the disk is full", partition=str(replica), reason=str(failure))
+            self._say_full(replica, failure)
         else:
             self.take_offline(replica, failure)
+
+    def _say_full(self, replica: Replica, failure: LogFailed) -> None:
+        """Not for every batch that a producer tries again."""
+        now = self._loop.time()
+        if now - self._said_full_at >= SAY_FULL_SECONDS:
+            self._said_full_at = now
+            log.error("the disk is full", partition=str(replica), reason=str(failure))
 
     def take_offline(self, replica: Replica, failure: LogFailed) -> None:
         """The disk under this partition failed: its directory is used no more. One that is merely full is used on."""
         if is_full_disk(failure):
-            log.error("the disk is full", partition=str(replica), reason=str(failure))
+            self._say_full(replica, failure)
             return
         directory = self._directories.directory_of(replica.log.partition)
         if directory is None:

@@ -230,10 +230,7 @@ class PartitionLog:
         raise LogWriteFailed(f"cannot append to {self.partition}", error, first_lost) from error
 
     def _skip_to(self, base: Offset) -> None:
-        """A new segment begins where the last one ends, unless the batch at `base` is too far from there.
-
-        So that a recovery need not guess whether something is missing before it, the rest is on the disk first.
-        """
+        """What is too far from the end begins a segment of its own. A recovery must not take that for a hole: sync."""
         if base - self._next_offset > SKIP_WITHIN_SEGMENTS_MAX:
             self.write_staged()
             try:

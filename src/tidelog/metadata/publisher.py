@@ -31,6 +31,10 @@ class Publisher:
         """Apply committed records, of which the last has `offset`."""
         self._publish(replay(self.image, records, offset, epoch))
 
+    def repeat(self) -> None:
+        """Call everybody again although nothing has changed: somebody could not do what the last change asked for."""
+        self._publish(difference(self.image, self.image))
+
     def install(self, records: Iterable[Message], offset: Offset, epoch: LeaderEpoch) -> None:
         """Replace all by a snapshot that holds everything up to `offset`."""
         self._publish(difference(self.image, replay(EMPTY, records, offset, epoch).after))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
+from tidelog.log.errors import LogFailed, is_full_disk
 from tidelog.log.partition import PartitionLog
 from tidelog.metadata.delta import Delta, PartitionChange
 from tidelog.metadata.image import ClusterImage, PartitionRegistration, ResourceType, TopicImage
@@ -85,6 +86,8 @@ class LedPartitions:
         self.by_name: dict[str, dict[int, PartitionLeader]] = {}
         self.by_id: dict[TopicId, dict[int, PartitionLeader]] = {}
         self.followed: dict[TopicId, dict[int, PartitionFollower]] = {}
+        # What should be led or followed and could not be made, for want of room.
+        self.unopened: dict[tuple[TopicId, int], tuple[PartitionChange, Callable[[PartitionChange], None]]] = {}
 
     def replicate_with(self, fetchers: Fetchers, isr_changes: IsrChanges) -> None:
         """From now on this broker has others beside it."""
@@ -170,15 +173,27 @@ class LedPartitions:
         for change in changes.remove:
             self._resign(change)
             self._unfollow(change)
+            self.unopened.pop((change.topic_id, change.partition), None)
             self._logs.delete(change.topic_partition)
         # Who no longer leads stops before anybody begins, so that a coordinator never runs twice.
-        for change in changes.follow:
-            self._follow(change)
-        for change in changes.lead:
-            self._lead(change)
+        beginnings = [*((change, self._follow) for change in changes.follow)]
+        beginnings += [(change, self._lead) for change in changes.lead]
+        for change, begin in [*self.unopened.values(), *beginnings]:
+            self._try(change, begin)
         self._reconfigure(delta)
         if delta.brokers_changed:
             self._brokers_changed()
+
+    def _try(self, change: PartitionChange, begin: Callable[[PartitionChange], None]) -> None:
+        """Lead or follow a partition. One that the disk has no room for is tried again with the next change; one whose
+        disks are all gone is offline until the broker starts again."""
+        key = (change.topic_id, change.partition)
+        self.unopened.pop(key, None)
+        try:
+            begin(change)
+        except LogFailed as failure:
+            if is_full_disk(failure):
+                self.unopened[key] = (change, begin)
 
     def _lead(self, change: PartitionChange) -> None:
         after = change.after
