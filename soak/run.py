@@ -23,6 +23,7 @@ from soak.history import read_history
 from soak.java_produce import JavaProducer
 from soak.weather import Fault, Kind
 from tidelog.testing.cluster import Cluster
+from tidelog.testing.network import CLIENTS
 
 TOPIC: Final = "history"
 PARTITIONS: Final = 6
@@ -55,7 +56,7 @@ class Plan:
 
 
 def run(cluster: Cluster, plan: Plan, folder: Path, say: Callable[[str], None] = lambda sentence: None) -> Outcome:
-    """Let it loose on a cluster that is running and whole."""
+    """Let it loose on a cluster that is running and whole, and whose clients' links can be cut."""
     folder.mkdir(parents=True, exist_ok=True)
     create_topic(cluster, TOPIC, PARTITIONS)
     outcome = Outcome(Verdict(), [])
@@ -124,6 +125,20 @@ def carry_out(cluster: Cluster, fault: Fault) -> int:
                 cluster.kill(node)
             cluster.start_again()
             return 0
+        case Kind.TWO_AT_ONCE:
+            cluster.pause(other)
+            cluster.kill(leader)
+            time.sleep(fault.seconds)
+            cluster.resume(other)
+            cluster.restart(leader)
+            return leader
+        case Kind.LOST_ANSWERS:
+            # Clients do not hear that their records are stored, and send them again over new connections.
+            cluster.cut(leader, CLIENTS)
+            time.sleep(fault.seconds)
+            cluster.reset(CLIENTS, leader)
+            cluster.heal()
+            return leader
         case Kind.PAUSE_LEADER | Kind.PAUSE_CONTROLLER:
             victim = leader if fault.kind is Kind.PAUSE_LEADER else cluster.controller
             cluster.pause(victim)

@@ -19,6 +19,7 @@ class Kind(Enum):
     KILL_FOLLOWER = "kill -9 of a follower"
     KILL_CONTROLLER = "kill -9 of the controller"
     KILL_ALL = "kill -9 of all brokers at once"
+    TWO_AT_ONCE = "one broker stops for a while, another is killed"
     PAUSE_LEADER = "a leader stops for a while"
     PAUSE_CONTROLLER = "the controller stops for a while"
     CUT_FROM_LEADER = "nothing passes from a leader to one follower"
@@ -28,6 +29,7 @@ class Kind(Enum):
     ISOLATE_LEADER = "a leader is cut off from the others"
     DELAY = "everything between two brokers is late"
     RESET = "all connections between two brokers break"
+    LOST_ANSWERS = "what a leader answers its clients is lost"
     RESTART_LEADER = "a leader is restarted in an orderly way"
     ROLLING_RESTART = "all brokers are restarted, one after another"
 
@@ -52,6 +54,7 @@ DENSE: Final = (
     Kind.KILL_CONTROLLER,
     Kind.ISOLATE_LEADER,
     Kind.CUT_TO_LEADER,
+    Kind.LOST_ANSWERS,
     Kind.DEAF_CONTROLLER,
     Kind.ROLLING_RESTART,
 )

@@ -19,7 +19,7 @@ SECONDS_MAX = 120.0
 @pytest.mark.req("D19", "D20", "D21", "E3", "E5", "F8", "G1")
 @pytest.mark.timeout(400)
 def test_nothing_acknowledged_is_lost_doubled_or_moved_whatever_befalls_the_brokers(tmp_path: Path) -> None:
-    with tidelog.Cluster(3) as cluster:
+    with tidelog.Cluster(3, cut_clients=True) as cluster:
         outcome = run(cluster, Plan(dense(), SECONDS_MAX), tmp_path / "history", print)
 
     assert [str(finding) for finding in outcome.verdict.findings] == []
