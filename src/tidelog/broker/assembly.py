@@ -136,6 +136,7 @@ class BrokerNode:
         self._is_open = False
         self.is_ready = False
         self._on_ready: list[Callable[[], None]] = []
+        self._on_failed: list[Callable[[], None]] = []
         self._groups: GroupCoordinator | None = None
         self._transactions: TransactionCoordinator | None = None
         self._replication: Replication | None = None
@@ -180,10 +181,14 @@ class BrokerNode:
             self._cluster_id = self._find_cluster_id()
             metadata_directory = self._metadata_directory()
             self._last_known = quorum.open(metadata_directory)
+            quorum.store.when_failed(self._metadata_failed)
             self._directories.load(self._log_config_of)
             self._directories.claim(self._cluster_id, self.node_id)
+            if metadata_directory.failure is not None or metadata_directory.owner is None:
+                raise OSError(
+                    f"{metadata_directory.path}, which holds the metadata, fails: {metadata_directory.failure}"
+                )
             self._is_open = True
-            assert metadata_directory.owner is not None
             registration = self._registration([(listener, sock.getsockname()[1]) for listener, sock in clients])
             quorum.start(
                 self._cluster_id,
@@ -235,6 +240,21 @@ class BrokerNode:
             act()
         else:
             self._on_ready.append(act)
+
+    def when_failed(self, act: Callable[[], None]) -> None:
+        """Call `act` when this node is of no use to its cluster any more and should be stopped."""
+        self._on_failed.append(act)
+
+    def _metadata_failed(self) -> None:
+        """The disk refused the metadata. A broker that learns nothing more must not count as alive.
+
+        One that is alone goes on with what it has: nobody could take its place.
+        """
+        if not self._quorum.is_alone:
+            if self._life is not None:
+                self._life.stop()
+            for act in self._on_failed:
+                act()
 
     def _become_ready(self) -> None:
         if self.is_ready:
@@ -442,6 +462,9 @@ class BrokerNode:
     def _metadata_directory(self) -> LogDirectory:
         """Where the metadata log is: the directory that is named for it, else the first."""
         online = self._directories.online()
+        if not online:
+            failures = "; ".join(str(directory.failure) for directory in self._directories.offline())
+            raise OSError(f"no log directory can be used: {failures}")
         return next((one for one in online if one.path == self.config.metadata_log_dir), online[0])
 
     def _find_cluster_id(self) -> str:

@@ -63,12 +63,16 @@ async def _serve(properties: Mapping[str, str], on_ready: Callable[[BrokerNode],
     if on_ready is not None:
         started, tell = node, on_ready
         node.when_ready(lambda: tell(started))
+    failures: list[bool] = []
+    node.when_failed(lambda: failures.append(True))
+    node.when_failed(stopping.set)
     await stopping.wait()
     log.info("stopping")
-    await node.leave()
+    if not failures:
+        await node.leave()
     node.stop()
     log.info("stopped")
-    return 0
+    return int(bool(failures))
 
 
 def _allow_many_connections() -> None:

@@ -325,10 +325,12 @@ class SimulatedFiles:
     def modified_ms(self, path: str) -> int:
         return self._files[path].modified_ms
 
+    @property
+    def used_bytes(self) -> int:
+        return sum(len(node.content) for node in set(self._files.values()))
+
     def free_bytes(self, path: str) -> int:
-        if self.capacity_bytes is None:
-            return 1 << 50
-        return self.capacity_bytes - sum(len(node.content) for node in set(self._files.values()))
+        return 1 << 50 if self.capacity_bytes is None else self.capacity_bytes - self.used_bytes
 
     def total_bytes(self, path: str) -> int:
         return 1 << 50 if self.capacity_bytes is None else self.capacity_bytes

@@ -10,6 +10,7 @@ from harness.nodes.world import Process, World
 from tidelog.broker.assembly import BrokerNode
 from tidelog.broker.ports import Ports
 from tidelog.env.simulated_files import SimulatedFiles
+from tidelog.log.errors import LogFailed
 
 CLUSTER_ID = "TidelogSimulation00000"
 
@@ -73,7 +74,29 @@ class Machine:
         )
         self.node = BrokerNode(self.properties(), cast(Any, process), ports)
         cluster.referee.watch(self.node_id, self.node)
-        self.node.start()
+        self.node.when_failed(self._failed)
+        try:
+            self.node.start()
+        except (OSError, LogFailed):
+            # The disk is full: the process ends with an error, and somebody tries again later.
+            assert self.disk.capacity_bytes is not None, "a disk with room is no reason not to start"
+            self.node.stop()
+            self.kill()
+            cluster.world.after(1.0, lambda: None if self.is_up else self.start())
+
+    def _failed(self) -> None:
+        """A process whose disk failed ends, and is started again when somebody has made room."""
+        process = self.process
+
+        def again() -> None:
+            self.disk.capacity_bytes = None
+            if self.process is process and self.is_up:
+                self.kill()
+            if not self.is_up:
+                self.start()
+
+        self.cluster.world.after(0.0, self.kill if self.is_up else lambda: None)
+        self.cluster.world.after(2.0, again)
 
     def kill(self) -> None:
         """kill -9: the page cache stays, the system answers for the dead process."""
@@ -147,6 +170,7 @@ class NodeCluster:
         """Mend everything, start everybody, and wait until all agree."""
         self.network.cuts.clear()
         for machine in self.machines.values():
+            machine.disk.capacity_bytes = None
             if not machine.is_up:
                 machine.start()
         end = self.world.now + seconds_max

@@ -58,7 +58,8 @@ class Outcome:
 
 class Simulation:
     def __init__(self, seed: int, seconds: float = SECONDS) -> None:
-        self.cluster = NodeCluster(seed)
+        # Every third cluster has a broker that does not vote.
+        self.cluster = NodeCluster(seed, nodes=4 if seed % 3 == 0 else 3)
         self.random = self.cluster.world.random
         self.plan = Plan.of(self.random)
         self.cluster.settings.update(self.plan.settings)
@@ -106,7 +107,17 @@ class Simulation:
             self._has_forgotten = not self._all_in_sync()
             return
         self.random.choice(
-            [self._kill, self._kill, self._lose_power, self._stop, self._cut, self._isolate, self._slow, self._leap]
+            [
+                self._kill,
+                self._kill,
+                self._lose_power,
+                self._stop,
+                self._cut,
+                self._isolate,
+                self._slow,
+                self._leap,
+                self._fill_disk,
+            ]
         )()
 
     def _victim(self) -> Machine | None:
@@ -177,6 +188,15 @@ class Simulation:
         network = self.cluster.network
         network.latency = self.random.choice([0.05, 0.3])
         self.cluster.world.after(2.0, lambda: setattr(network, "latency", 0.001))
+
+    def _fill_disk(self) -> None:
+        """For a while nothing more can be written, or only a little."""
+        machine = self._victim()
+        if machine is None:
+            return
+        disk = machine.disk
+        disk.capacity_bytes = disk.used_bytes + self.random.choice([0, 100, 3000])
+        self.cluster.world.after(self.random.choice([0.3, 3.0]), lambda: setattr(disk, "capacity_bytes", None))
 
     def _leap(self) -> None:
         machine = self._victim()

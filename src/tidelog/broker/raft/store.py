@@ -73,6 +73,7 @@ class QuorumStore:
         self._runtime: Runtime[Controller, Message] = Runtime(lambda: build(EMPTY), self)
         self._on_leading: list[Callable[[], None]] = []
         self._on_leader_known: list[Callable[[], None]] = []
+        self._on_failed: list[Callable[[], None]] = []
 
     # --- what others may ask ------------------------------------------------------------------------------------------
 
@@ -98,6 +99,10 @@ class QuorumStore:
     def when_leader_is_known(self, act: Callable[[], None]) -> None:
         """Call `act` each time this node learns who leads."""
         self._on_leader_known.append(act)
+
+    def when_failed(self, act: Callable[[], None]) -> None:
+        """Call `act` when the disk has failed and no more metadata comes."""
+        self._on_failed.append(act)
 
     def submit(
         self,
@@ -191,6 +196,8 @@ class QuorumStore:
 
     def on_failed(self, reason: Exception) -> None:
         self._runtime.resign()
+        for act in self._on_failed:
+            act()
 
     def _install(self, snapshot: Snapshot) -> None:
         self._publisher.install(snapshot.records, Offset(snapshot.id.end_offset - 1), snapshot.id.epoch)
