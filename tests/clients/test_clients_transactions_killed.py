@@ -22,10 +22,10 @@ from harness.server import ServerProcess
 from harness.waiting import wait_until
 
 COPIER = Path(__file__).parent / "drivers" / "confluent_copier.py"
-SECONDS_MAX = 120.0
+SECONDS_MAX = 240.0
 LOT = 500
-# What a supervisor waits for a sign of life. Java needs its time to start.
-PATIENCE_SECONDS = 8.0
+# What a supervisor waits for a sign of life. Java needs its time to start, and much of it on a busy machine.
+PATIENCE_SECONDS = 20.0
 GIVEN_UP = -1
 
 
