@@ -238,7 +238,13 @@ def main() -> None:
     parser.add_argument("--version", type=int, default=13, help="of the produce request (default: %(default)s)")
     parser.add_argument("--record-bytes", type=int, default=100)
     parser.add_argument("--records", type=int, default=1, help="in each batch")
+    parser.add_argument("--columns", action="store_true", help="record batches and Arrow columns instead")
     arguments = parser.parse_args()
+    if arguments.columns:
+        from bench.columns import show
+
+        show()
+        return
     gc.freeze()
     gc.set_threshold(GC_YOUNG_OBJECTS, 20, 100)  # As in the broker's own process.
     folder = tempfile.mkdtemp(prefix="tidelog-micro-")
