@@ -6,11 +6,14 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from bench.topics import ADMIN_SECONDS_MAX, Server
 from harness.raw_client import RawClient, produce_request
 from harness.server import HOST
+from tidelog.wire.batch import HEADER_BYTES, read_header
 from tidelog.wire.messages.produce import ProduceResponse
-from tidelog.wire.records import Record, build_batch
+from tidelog.wire.records import Record, build_batch, seal_batch
 
 PRODUCE_VERSION: Final = 9
 IN_FLIGHT: Final = 4
@@ -19,26 +22,31 @@ RECORD_BYTES: Final = 100
 RECORDS_IN_BATCH: Final = 7_000
 
 
-def batches_of(count: int, *, with_keys: bool) -> list[bytes]:
+def batches_of(count: int, *, with_keys: bool, records: int = RECORDS_IN_BATCH) -> list[bytes]:
     """Batches of 100-byte records, none of which has a key of another."""
     now_ms = int(time.time() * 1000)
     made = []
     for number in range(count):
-        first = number * RECORDS_IN_BATCH
-        keys = [b"%010d" % (first + index) if with_keys else None for index in range(RECORDS_IN_BATCH)]
+        first = number * records
+        keys = [b"%010d" % (first + index) if with_keys else None for index in range(records)]
         value = b"v" * (RECORD_BYTES - 10 * with_keys)
         made.append(build_batch([Record(0, now_ms, key, value) for key in keys]))
     return made
 
 
-def fill(server: Server, topic: str, batches: Sequence[bytes], bytes_min: int) -> int:
-    """Send the batches again and again, in order, until that many bytes are there; returns the number of records."""
+def fill(server: Server, topic: str, batches: Sequence[bytes], bytes_min: int, *, first_ms: int | None = None) -> int:
+    """Send the batches again and again, in order, until that many bytes are there; returns how many there were.
+
+    With `first_ms` each is of the next millisecond.
+    """
     sent = batch = unanswered = 0
     with RawClient(f"{HOST}:{server.port}", ADMIN_SECONDS_MAX) as client:
         while sent < bytes_min or batch % len(batches):
-            request = produce_request(topic, batches[batch % len(batches)])
-            client.send(request, PRODUCE_VERSION)
-            sent += len(batches[batch % len(batches)])
+            content = batches[batch % len(batches)]
+            if first_ms is not None:
+                content = _at(content, first_ms + batch)
+            client.send(produce_request(topic, content), PRODUCE_VERSION)
+            sent += len(content)
             batch += 1
             unanswered += 1
             if unanswered == IN_FLIGHT:
@@ -46,7 +54,12 @@ def fill(server: Server, topic: str, batches: Sequence[bytes], bytes_min: int) -
                 unanswered -= 1
         for _ in range(unanswered):
             _check(client)
-    return batch * RECORDS_IN_BATCH
+    return batch
+
+
+def _at(batch: bytes, timestamp_ms: int) -> bytes:
+    header = msgspec.structs.replace(read_header(batch), base_timestamp=timestamp_ms, max_timestamp=timestamp_ms)
+    return seal_batch(header, batch[HEADER_BYTES:])
 
 
 def _check(client: RawClient) -> None:

@@ -163,15 +163,17 @@ def _alter(server: Contender, name: str, value: str) -> None:
     assert answer.responses[0].error_code == 0, answer.responses[0].error_message
 
 
-LOOKUP_MEBIBYTES: Final = (128, 1024, 10240)
-LOOKUPS: Final = 2_000
+LOOKUP_MEBIBYTES: Final = (512, 1024, 10240)
+LOOKUPS: Final = 1_000
+DAY_MS: Final = 24 * 60 * 60 * 1000
+LOOKUP_RECORDS_IN_BATCH: Final = 600
 BY_SIZE: Final = Curve(
     "lookup.size",
     "finding the first record not before a moment, anywhere in the log",
     "µs of broker CPU",
     "MiB",
     LOOKUP_MEBIBYTES,
-    2.0,
+    1.5,
 )
 
 
@@ -184,18 +186,17 @@ class Lookup:
     def run(self, server: Contender, plan: Plan, note: Note) -> Mapping[str, float]:
         figures = {}
         with _server(server, self.name) as mine:
-            _create(mine, segment_bytes=str(256 * MEBIBYTE))
-            began_ms = int(time.time() * 1000)
+            _create(mine, segment_bytes=str(64 * MEBIBYTE))
+            batches = batches_of(4, with_keys=False, records=LOOKUP_RECORDS_IN_BATCH)
+            first_ms = last_ms = int(time.time() * 1000) - DAY_MS
             written = 0
             for size in LOOKUP_MEBIBYTES:
                 if size > plan.lookup_mebibytes_max:
                     break
                 note(f"{size} MiB")
-                while written < size:
-                    # Made anew for every part of the log, so that time goes on in it.
-                    fill(mine, TOPIC, batches_of(4, with_keys=False), 64 * MEBIBYTE)
-                    written += 64
-                figures[BY_SIZE.point(size)] = _lookup_cpu_us(mine, began_ms, int(time.time() * 1000))
+                last_ms += fill(mine, TOPIC, batches, (size - written) * MEBIBYTE, first_ms=last_ms)
+                written = size
+                figures[BY_SIZE.point(size)] = _lookup_cpu_us(mine, first_ms, last_ms)
         return figures
 
 

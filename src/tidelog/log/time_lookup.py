@@ -1,20 +1,21 @@
-"""Finding a record by its timestamp: segment by its largest timestamp, batch by the time index, record by decoding
-that one batch.
+"""Finding a record by its timestamp: segment by its largest timestamp, batch by the time index, record by looking
+through that one batch.
 
-Called by `PartitionLog` for ListOffsets. Nothing but the one batch is decoded, and not even that when the broker set
-its time.
+Called by `PartitionLog` for ListOffsets. Nothing but the times in one batch are decoded, and not even they when the
+broker set them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidelog.log.batch_filter import body_of
 from tidelog.log.batch_walk import Landmark, walk
 from tidelog.log.segment import Segment
 from tidelog.log.time_index import TimestampedOffset
 from tidelog.model.ids import Offset
+from tidelog.wire import record_scan
 from tidelog.wire.batch import read_header
-from tidelog.wire.records import read_records
 
 
 def first_not_before(segments: Sequence[Segment], timestamp: int, start_offset: Offset) -> TimestampedOffset | None:
@@ -52,7 +53,12 @@ def _in_batch(segment: Segment, landmark: Landmark, timestamp: int, start_offset
     header = read_header(data)
     if header.is_log_append_time:
         return TimestampedOffset(header.max_timestamp, Offset(max(landmark.base_offset, start_offset)))
-    for record in read_records(data, check_crc=False):
-        if record.timestamp >= timestamp and record.offset >= start_offset:
-            return TimestampedOffset(record.timestamp, Offset(record.offset))
-    return None
+    base = header.base_offset
+    # The times of a batch with a delete horizon count from its base timestamp all the same.
+    found = record_scan.first_not_before(
+        body_of(header, memoryview(data)),
+        header.records_count,
+        timestamp - header.base_timestamp,
+        max(start_offset - base, 0),
+    )
+    return None if found is None else TimestampedOffset(header.base_timestamp + found[0], Offset(base + found[1]))

@@ -1,8 +1,8 @@
-"""Finding the records inside the body of a batch and their keys, without decoding values: what compaction needs.
+"""Finding the records inside the body of a batch, their keys and times, without decoding values.
 
-Called by `log/batch_filter.py` and `log/key_offsets.py` for every record of a compacted log, so most numbers, which
-have one or two bytes, are read in place. Bodies are not compressed any more. A body that is not what its header says
-raises INVALID_RECORD; nothing outside of it is ever read.
+Called by `log/batch_filter.py` and `log/key_offsets.py` for every record of a compacted log, and by
+`log/time_lookup.py`, so most numbers, which have one or two bytes, are read in place. Bodies are not compressed any
+more. A body that is not what its header says raises INVALID_RECORD; nothing outside of it is ever read.
 """
 
 from __future__ import annotations
@@ -175,6 +175,31 @@ def largest_timestamp_delta(body: bytes, bounds: list[tuple[int, int]]) -> int:
         )
         largest = max(largest, delta)
     return largest
+
+
+def first_not_before(body: bytes, count: int, timestamp_delta: int, offset_delta_min: int) -> tuple[int, int] | None:
+    """The first record that is neither earlier nor before an offset, both as distances to the batch's own.
+
+    Returns its timestamp and offset as such distances; nothing behind it is looked at.
+    """
+    position = 0
+    try:
+        for _ in range(count):
+            length, position = _varint(body, position)
+            end = position + length
+            byte = body[position + 1]
+            if byte < 0x80:
+                delta, position = (byte >> 1) ^ -(byte & 1), position + 2
+            else:
+                delta, position = _varint(body, position + 1, VARLONG_BYTES_MAX, signed=True)
+            if delta >= timestamp_delta:
+                offset_delta, _ = _varint(body, position)
+                if offset_delta >= offset_delta_min:
+                    return delta, offset_delta
+            position = end
+    except IndexError:
+        raise _malformed("The records end before their number is reached.") from None
+    return None
 
 
 def _malformed(message: str) -> ProtocolError:
