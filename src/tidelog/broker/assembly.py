@@ -47,7 +47,7 @@ from tidelog.log.archive import Archive
 from tidelog.log.checkpoints import encode_uuid, read_owner
 from tidelog.log.config import LogConfig
 from tidelog.log.directories import LogDirectories
-from tidelog.log.directory import LogDirectory
+from tidelog.log.directory import NO_BROKER_EPOCH, LogDirectory
 from tidelog.metadata.image import EMPTY, BrokerRegistration, ClusterImage, Endpoint
 from tidelog.metadata.publisher import Publisher
 from tidelog.model.broker_settings import BrokerConfig
@@ -434,7 +434,7 @@ class BrokerNode:
         if self._is_open:
             self._storage.note_high_watermarks()
             self._quorum.close()
-            self._directories.close()
+            self._directories.close(NO_BROKER_EPOCH if self._life is None else self._life.epoch)
         else:
             # What was not opened whole is left as it was found: the next start must not take it for a clean stop.
             self._directories.abandon()
@@ -491,7 +491,7 @@ class BrokerNode:
         advertised = self.config.advertised_endpoints
         return BrokerRegistration(
             broker_id=self.node_id,
-            epoch=0,
+            epoch=self._directories.stopped_in_epoch,
             incarnation_id=self._ports.entropy.uuid(),
             endpoints={
                 listener.name: _endpoint(advertised.get(listener.name, listener), port) for listener, port in listeners

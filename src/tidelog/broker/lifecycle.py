@@ -111,6 +111,7 @@ class BrokerLife:
             features=[Feature(name, levels.lowest, levels.highest) for name, levels in known.features.items()],
             rack=known.rack,
             log_dirs=list(known.directories),
+            previous_broker_epoch=known.epoch,
         )
         self._channel.send(request, self._registered, purpose=PURPOSE)
 
@@ -172,7 +173,9 @@ class BrokerLife:
         code = response.code if isinstance(response, ProtocolError) else response.error_code
         if code == ErrorCode.STALE_BROKER_EPOCH and self._registration is not None:
             # It was forgotten, or taken for dead and replaced: it comes back as another incarnation of itself.
-            self._registration = msgspec.structs.replace(self._registration, incarnation_id=self._new_id())
+            self._registration = msgspec.structs.replace(
+                self._registration, incarnation_id=self._new_id(), epoch=self.epoch
+            )
             self._register()
             return
         if isinstance(response, ProtocolError) and self.stage is Stage.LEAVING:

@@ -48,9 +48,9 @@ def register(
 ) -> Result[Message, int]:
     """Register a new incarnation of a broker, or amend the one that is; the reply is the broker's epoch.
 
-    Epoch, fencing and shutdown in `wanted` do not count. A broker begins fenced, until heartbeats show that it is
-    caught up. One that runs in the controller's own process is so from the start: it says `ready`, and `clean` when
-    its earlier incarnation wrote everything down before it stopped.
+    The epoch in `wanted` is the one in which it last stopped cleanly. A broker begins fenced, until heartbeats show
+    that it is caught up. One that runs in the controller's own process is so from the start: it says `ready`, and
+    `clean` when its earlier incarnation wrote everything down before it stopped.
     """
     known = controller.image.brokers.get(wanted.broker_id)
     _check_directories(controller, wanted)
@@ -66,10 +66,13 @@ def register(
             )
         # What an earlier incarnation led it may have lost: it leads again only by an election, in a new epoch. One that
         # stopped cleanly has lost nothing, and nobody led in its place: a start costs no record for each partition.
-        move = leadership.departed
-        if ready:
-            move = leadership.returned if clean and known is not None else leadership.restarted
-        records += move(controller, wanted.broker_id)
+        if not ready:
+            lost = known is not None and known.epoch != wanted.epoch
+            records += leadership.departed(controller, wanted.broker_id, lost=lost)
+        elif clean and known is not None:
+            records += leadership.returned(controller, wanted.broker_id)
+        else:
+            records += leadership.restarted(controller, wanted.broker_id)
         # The offset of the registration itself, so that no two incarnations share an epoch.
         epoch, fenced, in_shutdown = controller.image.end_offset + len(records), not ready, False
     registration = BrokerRegistration(

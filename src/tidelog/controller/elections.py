@@ -77,11 +77,13 @@ def change(
     without: Iterable[NodeId] = (),
     preferred: bool = False,
     in_sync: Nodes | None = None,
+    lost: Container[NodeId] = (),
 ) -> PartitionChangeRecord | None:
     """The record that brings a partition in line with who is live, or None when it already is.
 
     `in_sync` is the ISR that the leader asks for, if it does; `without` leave it. An ISR is never made empty, except
-    where eligible leaders remember who was in it. A reassignment whose new replicas are all in sync is completed.
+    where eligible leaders remember who was in it; those in `lost` may lack what they had, and are none. A reassignment
+    whose new replicas are all in sync is completed.
     """
     gone = set(without)
     isr = tuple(node for node in (partition.isr if in_sync is None else in_sync) if node not in gone)
@@ -90,7 +92,7 @@ def change(
     if arrived is not None:
         replicas, isr = arrived
         partition = msgspec.structs.replace(partition, replicas=replicas)
-    eligible = _eligible(partition, isr, rules)
+    eligible = _eligible(partition, isr, rules, lost)
     leader, unclean = elect(partition, isr, eligible, live, rules, preferred=preferred)
     if unclean:
         isr, eligible = (leader,), ()
@@ -125,12 +127,12 @@ def _complete(record: PartitionChangeRecord, before: PartitionRegistration, afte
         record.leader = before.leader
 
 
-def _eligible(partition: PartitionRegistration, isr: Nodes, rules: Rules) -> Nodes:
+def _eligible(partition: PartitionRegistration, isr: Nodes, rules: Rules, lost: Container[NodeId]) -> Nodes:
     """Who left the ISR while it was too small for anything new to be committed without them."""
     if not rules.eligible_leaders or len(isr) >= min(rules.min_insync_replicas, len(partition.replicas)):
         return ()
     known = {*partition.isr, *partition.eligible_leader_replicas}
-    return tuple(node for node in partition.replicas if node in known and node not in isr)
+    return tuple(node for node in partition.replicas if node in known and node not in isr and node not in lost)
 
 
 def _last_known(partition: PartitionRegistration, isr: Nodes, leader: NodeId, rules: Rules) -> Nodes:

@@ -18,13 +18,17 @@ from tidelog.model.ids import NodeId
 from tidelog.wire.messages.metadata_records import PartitionChangeRecord
 
 
-def departed(controller: Controller, broker: NodeId) -> Iterator[PartitionChangeRecord]:
-    """The broker serves no more: it leaves the ISR, and others lead, as far as there are any."""
+def departed(controller: Controller, broker: NodeId, *, lost: bool = False) -> Iterator[PartitionChangeRecord]:
+    """The broker serves no more: it leaves the ISR, and others lead, as far as there are any.
+
+    `lost`: it did not stop in an orderly way, so that it may lack what it had, and is no eligible leader (KIP-966).
+    """
+    gone = (broker,) if lost else ()
     others = _active(controller) - {broker}
     rules = RuleBook(controller)
     for key, topic, partition in _partitions_of(controller, broker):
-        if broker in partition.isr:
-            record = elections.change(*key, partition, others, rules.of(topic.name), without=(broker,))
+        if broker in partition.isr or (lost and broker in partition.eligible_leader_replicas):
+            record = elections.change(*key, partition, others, rules.of(topic.name), without=(broker,), lost=gone)
             if record is not None:
                 yield record
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeVar
 
+from tidelog.controller.features import ELIGIBLE_LEADER_REPLICAS
+from tidelog.controller.rules import MIN_INSYNC_REPLICAS
 from tidelog.controller.state import Controller
 from tidelog.machine.runtime import RECORDS_PER_BATCH_MAX, Result
 from tidelog.metadata.image import ConfigResource, ResourceType
@@ -26,7 +28,7 @@ from tidelog.model.topic_settings import (
     topic_config,
     topic_defaults,
 )
-from tidelog.wire.messages.metadata_records import ConfigRecord
+from tidelog.wire.messages.metadata_records import ClearElrRecord, ConfigRecord
 from tidelog.wire.schema import Message
 
 ChangeT = TypeVar("ChangeT")
@@ -182,12 +184,24 @@ def _edited(setting: Setting | None, name: str, operation: Operation, before: st
 
 def _records(controller: Controller, resource: ConfigResource, values: Mapping[str, str | None]) -> list[Message]:
     before = controller.image.config(resource)
-    return [
+    records: list[Message] = [
         ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
         for name, value in values.items()
         # A broker reloads what a setting points to, such as a key store, even when the setting is the same as before.
         if before.get(name) != value or resource.type is ResourceType.BROKER
     ]
+    if MIN_INSYNC_REPLICAS in values and values[MIN_INSYNC_REPLICAS] != before.get(MIN_INSYNC_REPLICAS):
+        # With another floor, more may become committed than those know who were eligible under the old one (KIP-966).
+        records += _forget_eligible_leaders(controller, resource)
+    return records
+
+
+def _forget_eligible_leaders(controller: Controller, resource: ConfigResource) -> list[Message]:
+    if controller.image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) == 0:
+        return []
+    if resource.type is ResourceType.TOPIC:
+        return [ClearElrRecord(topic_name=resource.name)]
+    return [ClearElrRecord()] if resource == ALL_BROKERS else []
 
 
 def _check_resource(controller: Controller, resource: ConfigResource) -> None:

@@ -15,7 +15,7 @@ from tidelog.env.clock import Clock
 from tidelog.env.files import Files
 from tidelog.log.checkpoints import DirectoryOwner, write_owner
 from tidelog.log.config import LogConfig
-from tidelog.log.directory import ConfigOf, LogDirectory
+from tidelog.log.directory import NO_BROKER_EPOCH, ConfigOf, LogDirectory
 from tidelog.log.errors import CorruptLog, LogFailed, is_full_disk
 from tidelog.log.open_files import OPEN_FILES_MAX
 from tidelog.log.partition import PartitionLog
@@ -194,11 +194,17 @@ class LogDirectories:
             with self._guard(directory):
                 directory.checkpoint(self.high_watermarks)
 
-    def close(self) -> None:
+    @property
+    def stopped_in_epoch(self) -> int:
+        """The broker's epoch when all of this was closed cleanly; -1 when a part was not."""
+        epochs = {directory.stopped_in_epoch for directory in self.directories}
+        return epochs.pop() if len(epochs) == 1 else NO_BROKER_EPOCH
+
+    def close(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Stop cleanly, directory by directory; one that fails is recovered at the next start."""
         for directory in self.directories:
             with self._guard(directory):
-                directory.close(self.high_watermarks)
+                directory.close(self.high_watermarks, broker_epoch)
 
     def abandon(self) -> None:
         """Stop without writing anything, as a crash would."""

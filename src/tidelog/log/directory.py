@@ -12,7 +12,7 @@ from typing import Final
 from uuid import UUID, uuid4
 
 from tidelog.env.clock import Clock
-from tidelog.env.files import File, Files
+from tidelog.env.files import File, Files, read_all
 from tidelog.log.archive import RESTORED_SUFFIX
 from tidelog.log.checkpoints import (
     CLEANER_OFFSET_FILE,
@@ -38,7 +38,9 @@ DELETE_SUFFIX: Final = "-delete"
 METADATA_TOPIC: Final = "__cluster_metadata"
 FILE_NAME_CHARACTERS_MAX: Final = 255
 
-_CLEAN_SHUTDOWN: Final = b'{"version":0,"brokerEpoch":-1}'
+_CLEAN_SHUTDOWN: Final = '{"version":0,"brokerEpoch":%d}'
+_BROKER_EPOCH: Final = re.compile(rb'"brokerEpoch"\s*:\s*(-?\d+)')
+NO_BROKER_EPOCH: Final = -1
 _PARTITION_FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 
 ConfigOf = Callable[[TopicPartition], LogConfig]
@@ -73,6 +75,7 @@ class LogDirectory:
         "open_files",
         "owner",
         "path",
+        "stopped_in_epoch",
         "was_clean",
     )
 
@@ -88,6 +91,8 @@ class LogDirectory:
         self.broken: dict[TopicPartition, CorruptLog] = {}
         self.owner: DirectoryOwner | None = None
         self.was_clean = False
+        # The broker's epoch when it stopped cleanly.
+        self.stopped_in_epoch = NO_BROKER_EPOCH
         # Why the directory is offline, if it is.
         self.failure: Exception | None = None
         # Whether its file system is nearly full, so that its partitions take no more records.
@@ -111,6 +116,8 @@ class LogDirectory:
         self.owner = read_owner(files, path)
         self.was_clean = files.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}")
         if self.was_clean:
+            told = _BROKER_EPOCH.search(read_all(files, f"{path}/{CLEAN_SHUTDOWN_FILE}"))
+            self.stopped_in_epoch = NO_BROKER_EPOCH if told is None else int(told[1])
             # Before anything changes: were it found after a crash, a torn log would be trusted.
             files.remove(f"{path}/{CLEAN_SHUTDOWN_FILE}")
             files.sync_directory(path)
@@ -210,14 +217,14 @@ class LogDirectory:
         here = {partition: offset for partition, offset in dict(high_watermarks).items() if partition in logs}
         write_offsets(self.files, self.path, HIGH_WATERMARK_FILE, here)
 
-    def close(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
+    def close(self, high_watermarks: Mapping[TopicPartition, Offset], broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Close every partition and say that the stop was clean. Raises OSError or LogFailed; then it was not."""
         try:
             if self.is_online:
                 for log in self.logs.values():
                     log.close()
                 self.checkpoint(high_watermarks)
-                replace_file(self.files, self.path, CLEAN_SHUTDOWN_FILE, _CLEAN_SHUTDOWN)
+                replace_file(self.files, self.path, CLEAN_SHUTDOWN_FILE, (_CLEAN_SHUTDOWN % broker_epoch).encode())
         finally:
             self.abandon()
 

@@ -104,10 +104,10 @@ class Referee:
             self.check_isr(start)
 
     def check_isr(self, start: int = 0) -> None:
-        """Who is in the ISR has all that is committed: each of them may lead next."""
+        """Who is in the ISR, or an eligible leader, has all that is committed: each of them may lead next."""
         partition = self._world.partition()
         wanted = {offset: entry for offset, entry in self.committed.items() if offset >= start}
-        for member in partition.isr:
+        for member in (*partition.isr, *partition.eligible_leader_replicas):
             node = self._world.nodes.get(member)
             if node is None or not node.alive or member in self._world.forgetful:
                 continue

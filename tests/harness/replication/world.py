@@ -12,16 +12,19 @@ from harness.replication.referee import Referee, Violation
 from harness.replication.stage import TIMEOUT_MS, Network, Stage
 from tidelog.broker.handlers.alter_partition import AlterPartitionHandler
 from tidelog.controller import brokers
+from tidelog.controller.features import ELIGIBLE_LEADER_REPLICAS
 from tidelog.controller.leader_changes import rebalance
 from tidelog.controller.state import Policy
 from tidelog.controller.topics import NewTopic, create
 from tidelog.env.simulated_files import SimulatedFiles
-from tidelog.metadata.image import PartitionRegistration
+from tidelog.machine.runtime import Result
+from tidelog.metadata.image import FeatureRange, PartitionRegistration
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_NODE, NodeId, Offset, TopicId
 from tidelog.model.topic_settings import topic_config, topic_defaults
 from tidelog.wire.messages.alter_partition import AlterPartitionRequest
 from tidelog.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from tidelog.wire.messages.metadata_records import FeatureLevelRecord
 from tidelog.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tidelog.wire.records import Record, build_batch
 
@@ -55,6 +58,8 @@ class World:
             overrides["flush.messages"] = "1"
         self.config = topic_config(topic_defaults({}), overrides)
         self.desk = Desk(nodes=(), policy=Policy(broker_session_timeout_ms=SESSION_MS))
+        self.eligible_leaders = self.chance.random() < 0.5
+        self.desk.run(lambda _: Result([_feature(ELIGIBLE_LEADER_REPLICAS, self.eligible_leaders)], None))
         self.batches: list[tuple[int, list[Any]]] = [(len(self.desk.log), list(self.desk.log))]
         self.referee = Referee(self)
         self.nodes: dict[NodeId, Node] = {}
@@ -204,7 +209,7 @@ class World:
             epoch=-1,
             incarnation_id=node.incarnation,
             endpoints=wanted.endpoints,
-            features=wanted.features,
+            features={**wanted.features, ELIGIBLE_LEADER_REPLICAS: FeatureRange(0, 1)},
             directories=wanted.directories,
         )
         try:
@@ -377,11 +382,13 @@ class World:
         """Without syncs, what is committed lies in the page caches of the ISR: one of them must keep it, and stay."""
         if self.syncs:
             return True
-        isr = self.partition().isr
+        partition = self.partition()
+        isr = partition.isr
+        may_lead = {*isr, *partition.eligible_leader_replicas, *partition.last_known_elr}
         others = [self.nodes[other] for other in isr if other != node_id]
         troubled = {node for link in (*self.network.cut, *self.network.slow) if CONTROLLER in link for node in link}
         return not self.forgetful - {node_id} and (
-            node_id not in isr or any(other.alive and other.node_id not in troubled for other in others)
+            node_id not in may_lead or any(other.alive and other.node_id not in troubled for other in others)
         )
 
     # A run
@@ -426,11 +433,16 @@ class World:
         return len(self.partition().isr) == len(replicas) == len(NODES) and len(offsets) == 1
 
 
+def _feature(name: str, is_on: bool) -> FeatureLevelRecord:
+    return FeatureLevelRecord(name=name, feature_level=int(is_on))
+
+
 def run(seed: int) -> World:
     world = World(seed)
     try:
         world.run()
     except AssertionError as error:
         story = "\n".join(world.history[-40:])
-        raise Violation(f"seed {seed} (sync {world.syncs}, min ISR {world.min_isr}): {error}\n{story}") from error
+        kind = f"sync {world.syncs}, min ISR {world.min_isr}, ELR {world.eligible_leaders}"
+        raise Violation(f"seed {seed} ({kind}): {error}\n{story}") from error
     return world
