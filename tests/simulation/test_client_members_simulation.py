@@ -16,8 +16,8 @@ from tidelog.model.ids import TopicPartition
 BAD_TIMES_MS = 40_000
 CALM_MS = 60_000
 WATCH_MS = 50
-CALM_SEEDS = 4
-BAD_SEEDS = 8
+CALM_SEEDS = 3
+BAD_SEEDS = 5
 KINDS = [
     ("classic", ("range",)),
     ("classic", ("cooperative-sticky",)),

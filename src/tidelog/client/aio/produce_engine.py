@@ -147,7 +147,7 @@ class ProduceEngine:
             self._send(sent)
         if plan.unknown:
             self.look_up(plan.unknown)
-        elif self.network.age_s * MILLISECONDS > self._options.metadata_max_age_ms:
+        elif self.network.view.topics and self.network.age_s * MILLISECONDS > self._options.metadata_max_age_ms:
             self.look_up(set(self.network.view.topics))
         if plan.needs_identity and self._options.transactional_id is None:
             self._task("identity", self._identify)
