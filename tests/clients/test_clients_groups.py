@@ -21,7 +21,7 @@ SETTINGS = {
     "offsets.topic.num.partitions": "4",
 }
 # aiokafka and kafka-python speak the older protocols alone.
-COOPERATIVE = ("confluent", "kafka-python", "java")
+COOPERATIVE = ("confluent", "kafka-python", "java", "tidelog")
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_a_member_that_stood_still_too_long_loses_its_partitions_and_comes_back(
 
 
 @pytest.mark.req("L1")
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", WITH_OURS)
 def test_a_static_member_comes_back_without_a_rebalance(
     server: ServerProcess, members: Members, topic: str, client: str
 ) -> None:
@@ -192,7 +192,7 @@ def test_a_cooperative_group_takes_away_only_what_must_move(
 
 
 @pytest.mark.req("L5", "L6", "L8")
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", WITH_OURS)
 @pytest.mark.parametrize(("strategy", "shares"), [("range", ([0, 1, 2], [3, 4])), ("roundrobin", ([0, 2, 4], [1, 3]))])
 def test_the_strategy_decides_who_gets_what(
     server: ServerProcess,

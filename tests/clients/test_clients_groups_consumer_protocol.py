@@ -16,6 +16,7 @@ from harness.waiting import wait_until
 WAIT_SECONDS_MAX = 40
 # The two clients that speak it.
 CLIENTS = ("confluent", "java")
+WITH_OURS = (*CLIENTS, "tidelog")
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
@@ -43,7 +44,7 @@ def members(server: ServerProcess, tmp_path: Path) -> Iterator[Members]:
 
 
 @pytest.mark.req("A21", "K1", "K5", "K10", "K11")
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", WITH_OURS)
 def test_a_group_reads_commits_and_goes_on_from_there(
     server: ServerProcess, members: Members, topic: str, client: str
 ) -> None:
@@ -85,7 +86,7 @@ def test_members_share_the_partitions_and_the_surplus_member_idles_until_one_lea
 
 
 @pytest.mark.req("L1")
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", WITH_OURS)
 def test_who_joins_takes_nothing_from_others_but_its_share(
     server: ServerProcess, members: Members, topic: str, client: str
 ) -> None:
@@ -98,6 +99,17 @@ def test_who_joins_takes_nothing_from_others_but_its_share(
 
     revoked = [place for event in first.events if event.name == "partitions_revoked" for place in event.places]
     assert sorted(revoked) == sorted(second.assignment)
+
+
+@pytest.mark.req("L1", "L9")
+def test_members_of_every_client_share_one_group(server: ServerProcess, members: Members, topic: str) -> None:
+    create_topic(server.bootstrap_servers, topic, 6)
+    everyone = [members.start(client, topic, topic, protocol="consumer", strategy="uniform") for client in WITH_OURS]
+    wait_for_shares(everyone, places_of(topic, 6))
+    fill(server.bootstrap_servers, topic, 6, 600)
+    wait_until(lambda: sum(member.records() for member in everyone) == 600, WAIT_SECONDS_MAX)
+    everyone[0].kill()
+    wait_for_shares(everyone[1:], places_of(topic, 6))
 
 
 @pytest.mark.req("L3")
@@ -156,7 +168,7 @@ def test_the_partitions_of_a_member_without_heartbeats_go_to_the_others(
 
 
 @pytest.mark.req("L1")
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", WITH_OURS)
 def test_a_static_member_gets_its_partitions_back(
     server: ServerProcess, members: Members, topic: str, client: str
 ) -> None:
@@ -216,7 +228,10 @@ def test_groups_go_on_where_they_were_when_the_broker_comes_back(
 
 
 @pytest.mark.req("A21", "L8")
-@pytest.mark.parametrize(("older", "newer"), [("confluent", "java"), ("java", "confluent"), ("aiokafka", "confluent")])
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [("confluent", "java"), ("java", "confluent"), ("aiokafka", "confluent"), ("tidelog", "tidelog")],
+)
 def test_a_group_changes_its_protocol_member_by_member_and_back(
     server: ServerProcess, tools: JavaTools, members: Members, topic: str, older: str, newer: str
 ) -> None:

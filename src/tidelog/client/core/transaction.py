@@ -158,6 +158,9 @@ class Transaction(TransactionGate):
 
     def failed(self, error: ClientError) -> None:
         """Told by the sender that a batch was given up, and by the driver that a step failed."""
+        if self.state is State.ABORTING:
+            # What is let go by an abort may have had a sequence, and leave a gap.
+            self.needs_epoch = True
         if self.state in (State.DEAD, State.READY, State.ABORTING):
             return
         fatal = isinstance(error, ProducerFenced) or (isinstance(error, Rejected) and error.code in FATAL)
