@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -163,7 +164,9 @@ def test_latencies_are_shown_as_json_and_as_a_picture(
 ) -> None:
     where = [topic, "-b", broker.bootstrap_servers, "--format", "json", "--record-size", "50"]
     for command in (["produce"], ["end-to-end"], ["transactions", "--records", "2"]):
-        assert run(["perf", *command, *where, "-n", "20"]) == 0
+        picture = tmp_path / f"{command[0]}.png"
+        assert run(["perf", *command, *where, "-n", "20", "--plot", str(picture)]) == 0
+        assert picture.read_bytes().startswith(b"\x89PNG")
         found = json.loads(capsys.readouterr().out)
         assert 0 < found["p50_ms"] <= found["p99_ms"] <= found["max_ms"] + 0.1
 
@@ -177,3 +180,23 @@ def test_an_end_to_end_run_prints_kafkas_lines(
     assert re.fullmatch(r"0\t\d+\.\d+", first)
     assert re.fullmatch(r"Avg latency: \d+\.\d{4} ms", average)
     assert re.fullmatch(r"Percentiles: 50th = \d+, 99th = \d+, 99.9th = \d+", percentiles)
+
+
+def test_a_picture_that_could_not_be_drawn_is_refused_before_anything_is_measured(
+    topic: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert run(["perf", "produce", topic, "-b", "127.0.0.1:1", "--plot", "out.png"]) == 1
+    assert "pip install 'tidelog[plot]'" in capsys.readouterr().err
+
+
+@pytest.mark.req("S4")
+def test_a_limit_of_minus_one_is_no_limit(broker: tidelog.Broker, topic: str) -> None:
+    rates = []
+    for throughput in (-1, 400):
+        settings = {"bootstrap.servers": broker.bootstrap_servers}
+        plan = ProducePlan(
+            topic=topic, records=400, payloads=RandomPayloads(10), settings=settings, throughput=throughput
+        )
+        rates.append(run_produce(plan).total.records_per_s)
+    assert rates[1] <= 401 < rates[0]

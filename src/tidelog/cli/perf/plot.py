@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Final
 
 from tidelog.cli.failures import BadInput
@@ -15,8 +14,10 @@ SHOWN: Final = (50.0, 99.0, 99.9)
 
 def check_plotting() -> None:
     """BadInput, before anything is measured, when a picture could not be drawn."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise BadInput("A picture needs matplotlib: pip install 'tidelog[plot]'")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise BadInput("A picture needs matplotlib: pip install 'tidelog[plot]'") from None
 
 
 def plot_latencies(latencies: Latencies, title: str, path: str) -> None:
