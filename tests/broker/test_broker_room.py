@@ -25,11 +25,12 @@ class Disk:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.free_bytes = 10**12
         self.is_full = False
+        self.spares_metadata = False
         patch.setattr(RealFiles, "free_bytes", lambda _self, _path: self.free_bytes)
         write = RealFile.write
 
         def write_unless_full(file: RealFile, buffers: Sequence[Bytes], position: int) -> None:
-            if self.is_full:
+            if self.is_full and not (self.spares_metadata and "__cluster_metadata" in file.path):
                 raise OSError(errno.ENOSPC, "made to be full", file.path)
             write(file, buffers, position)
 
@@ -113,3 +114,17 @@ def test_a_full_disk_refuses_every_write_and_harms_nothing(disk: Disk, tmp_path:
         assert names == {"tides", "no-room"}
     with tidelog.Broker(data=tmp_path / "data") as broker, RawClient(broker.bootstrap_servers) as client:
         assert read_count(client, "tides") == 2
+
+
+def test_partitions_that_there_was_no_room_for_are_made_when_there_is(disk: Disk, tmp_path: Path) -> None:
+    with tidelog.Broker(data=tmp_path / "data") as broker, RawClient(broker.bootstrap_servers) as client:
+        create_topic(client, "tides")
+        disk.spares_metadata = disk.is_full = True
+        create_topic(client, "late", 3)
+        assert answer_of(client, "late").error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert read_count(client, "tides") == 0, "the others are served"
+
+        disk.is_full = False
+        wait_until(lambda: answer_of(client, "late").error_code == 0)
+        assert produce(client, "late", b"v", partition=2) == 0
+        assert produce(client, "tides", b"v") == 0

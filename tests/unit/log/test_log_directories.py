@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import subprocess
 import sys
+import time
 from pathlib import Path
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from tidelog.env.files import RealFiles
 from tidelog.env.simulated_files import SimulatedFiles
 from tidelog.log.config import LogConfig
 from tidelog.log.directories import DirectoryInUse, LogDirectories, WrongOwner
-from tidelog.log.directory import delete_folder_name, partition_of
+from tidelog.log.directory import CLEAN_SHUTDOWN_FILE, delete_folder_name, partition_of
 from tidelog.log.errors import LogFailed
 from tidelog.model.ids import NodeId, Offset, PartitionIndex, TopicName, TopicPartition
 
@@ -274,3 +275,23 @@ def test_truncation_lowers_the_recovery_point_on_disk_first(clock: SimulatedCloc
     assert {offset: found[offset] for offset in range(5)} == dict.fromkeys(range(5), b"x" * 300)
     assert len(found) <= 6
     assert found.get(5, b"new" * 200) == b"new" * 200
+
+
+@pytest.mark.req("C10")
+def test_a_thousand_partitions_are_opened_within_a_second_of_one_core(tmp_path: Path) -> None:
+    directories = LogDirectories([str(tmp_path)], RealFiles(), SimulatedClock(NOON_MS))
+    directories.load(lambda _: LogConfig())
+    for number in range(1000):
+        directories.create(TopicPartition(TopicName("many"), PartitionIndex(number)), LogConfig())
+    directories.abandon()
+    (tmp_path / CLEAN_SHUTDOWN_FILE).write_text("{}")
+
+    again = LogDirectories([str(tmp_path)], RealFiles(), SimulatedClock(NOON_MS))
+    began = time.process_time()
+    again.load(lambda _: LogConfig())
+    seconds = time.process_time() - began
+
+    assert len(again.partitions()) == 1000
+    assert again.directories[0].was_clean
+    assert seconds < 1
+    again.abandon()
