@@ -158,3 +158,33 @@ def test_a_voter_is_added_takes_over_and_the_first_one_is_removed(nodes: Nodes) 
     wait_until(lambda: nodes.quorum(2).leader == 2, seconds_max=15)
     assert [voter.node_id for voter in nodes.quorum(2).voters] == [2]
     assert create(nodes, 1, "after") == 0
+
+
+def test_the_only_controller_hands_over_what_its_broker_leads_and_leads_again_when_it_is_back(nodes: Nodes) -> None:
+    nodes.start(1, "broker,controller")
+    wait_until(lambda: nodes.brokers_known_to(1) == {1}, seconds_max=30)
+    with nodes.client(1) as client:
+        request = CreateTopicsRequest(topics=[CreatableTopic("its-own", 2, 1)])
+        assert client.ask(request, CreateTopicsResponse).topics[0].error_code == 0
+    nodes.start(2, "broker", bootstrap=1)
+    wait_until(lambda: nodes.brokers_known_to(1) == {1, 2}, seconds_max=30)
+    assert create(nodes, 2, "shared") == 0
+    wait_until(lambda: (told := nodes.metadata(2)) is not None and all(
+        len(partition.isr_nodes) == 2
+        for topic in told.topics if topic.name == "shared" for partition in topic.partitions
+    ))  # fmt: skip
+
+    nodes.processes[1].ask_to_stop()
+    nodes.processes[1].wait()
+
+    told = nodes.metadata(2)
+    assert told is not None
+    leaders = {topic.name: {partition.leader_id for partition in topic.partitions} for topic in told.topics}
+    assert leaders == {"its-own": {-1}, "shared": {2}}
+
+    nodes.processes[1].start()
+    wait_until(lambda: nodes.brokers_known_to(1) == {1, 2}, seconds_max=30)
+    told = nodes.metadata(1)
+    assert told is not None
+    leaders = {topic.name: {partition.leader_id for partition in topic.partitions} for topic in told.topics}
+    assert leaders == {"its-own": {1}, "shared": {2}}

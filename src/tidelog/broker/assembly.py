@@ -396,8 +396,8 @@ class BrokerNode:
 
     async def leave(self) -> None:
         """Hand over what this node leads, before `stop`; patience has an end."""
-        if self._quorum.is_alone or not self._is_open:
-            return
+        if not self._is_open or (self._quorum.is_alone and len(self._publisher.image.brokers) <= 1):
+            return  # There is nobody to hand over to.
         left = asyncio.Event()
         if self._life is not None:
             self._life.leave(left.set)

@@ -69,7 +69,7 @@ def register(
         if not ready:
             lost = known is not None and known.epoch != wanted.epoch
             records += leadership.departed(controller, wanted.broker_id, lost=lost)
-        elif clean and known is not None:
+        elif clean and known is not None and known.active:
             records += leadership.returned(controller, wanted.broker_id)
         else:
             records += leadership.restarted(controller, wanted.broker_id)

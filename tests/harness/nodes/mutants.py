@@ -29,7 +29,7 @@ def _but_the_last(image: ClusterImage) -> Iterator[Message]:
     return iter(list(records_of(image))[:-1])
 
 
-def _nobody_leaves(*arguments: Any) -> Iterator[Message]:
+def _nobody_leaves(*arguments: Any, **keywords: Any) -> Iterator[Message]:
     return iter(())
 
 
