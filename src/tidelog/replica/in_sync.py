@@ -214,7 +214,11 @@ class InSync:
         isr += [
             node
             for node, follower in self.followers.items()
-            if node not in self.isr and self._is_in_sync(follower, high_watermark) and self._may_join(node, eligible)
+            if node not in self.isr
+            and self._is_in_sync(follower, high_watermark)
+            # Else it would have to leave again at once: below min.insync.replicas the high watermark waits for nobody.
+            and follower.is_caught_up(leader_end, now_ms, self.lag_ms_max)
+            and self._may_join(node, eligible)
         ]
         if tuple(isr) == self.isr:
             return None

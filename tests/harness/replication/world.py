@@ -34,6 +34,7 @@ CLIENT: Final = 9
 SESSION_MS: Final = 300
 TROUBLE_MS: Final = 2500
 HEALING_MS: Final = 500
+QUIET_MS: Final = 900
 HEALING_MS_MAX: Final = 30_000
 ALTER_PARTITION_VERSION: Final = 3
 ALL_ACKS: Final = -1
@@ -69,6 +70,7 @@ class World:
         self.topic_id: TopicId | None = None
         self.incarnations = 0
         self.healing = False
+        self.quiet_until_ms = 0
         self.written = 0
         self.acknowledged = 0
         self.read_offset = Offset(0)
@@ -95,7 +97,11 @@ class World:
 
     def _isr_changed(self, before: tuple[NodeId, ...], after: tuple[NodeId, ...]) -> None:
         self.note(f"isr {before} -> {after}, leader {self.partition().leader}")
-        self.forgetful.difference_update(set(after) - set(before))
+        for node_id in set(after) - set(before):
+            node = self.nodes[node_id]
+            # It is in sync again, and not only believed to be what it was.
+            if node.alive and node.broker_epoch == self.desk.image.brokers[node_id].epoch:
+                self.forgetful.discard(node_id)
         self.referee.check_isr()
 
     def ask_controller(self, node: Node, request: AlterPartitionRequest, answer: Callable[[Any], None]) -> None:
@@ -269,7 +275,7 @@ class World:
         quiet = self.chance.random() < 0.03
         self.stage.after(self.chance.randint(200, 1000) if quiet else self.chance.randint(1, 40), self._produce)
         found = self._leader_as_somebody_sees_it()
-        if found is None or self.topic_id is None:
+        if found is None or self.topic_id is None or self.stage.now_ms < self.quiet_until_ms:
             return
         node, _ = found
         self.written += 1
@@ -350,6 +356,10 @@ class World:
                 self.stop(node_id, power=True)
                 if self.chance.random() < 0.7:
                     self.stage.after(self.chance.randint(0, 500), lambda: self._restart(node_id))
+                if self.chance.random() < 0.5:
+                    # The leader does not hear how little is left, and nothing is written that would tell it.
+                    self.network.cut.add((node_id, self.partition().leader))
+                    self.quiet_until_ms = self.stage.now_ms + QUIET_MS
             case "blackout" if self.syncs:
                 for one in NODES:
                     self.stop(one, power=True)

@@ -98,10 +98,21 @@ def test_a_follower_joins_at_the_end_of_the_isr_when_it_has_the_high_watermark()
     fetch(in_sync, THREE, 150, 150, 1)
     fetch(in_sync, TWO, 139, 150, 1)
     assert propose(in_sync, high_watermark=140, end=150, now_ms=1) is None
-    fetch(in_sync, TWO, 140, 150, 2)
-    proposal = propose(in_sync, high_watermark=140, end=150, now_ms=2)
+    fetch(in_sync, TWO, 150, 160, 2)
+    proposal = propose(in_sync, high_watermark=140, end=160, now_ms=2)
     assert proposal is not None
     assert proposal.members == (ONE, THREE, TWO)
+
+
+def test_a_silent_follower_that_left_does_not_join_for_having_what_is_committed() -> None:
+    in_sync = led((ONE, TWO), now_ms=0)
+    fetch(in_sync, TWO, 120, 150, 1)
+    late_ms = LAG_MS + 10
+    leaving = propose(in_sync, high_watermark=120, end=150, now_ms=late_ms)
+    assert leaving is not None
+    assert leaving.members == (ONE,)
+    in_sync.accepted(leaving, 11, leaving.members, late_ms)
+    assert propose(in_sync, high_watermark=120, end=150, now_ms=late_ms) is None
 
 
 def test_a_follower_that_has_the_high_watermark_but_not_the_start_of_the_epoch_does_not_join() -> None:
@@ -130,12 +141,13 @@ def test_a_late_fetch_of_an_earlier_incarnation_says_nothing() -> None:
 def test_until_the_controller_answers_everyone_counts_who_may_be_in_the_isr() -> None:
     in_sync = led((ONE, TWO))
     fetch(in_sync, TWO, 150, 150, 1)
-    fetch(in_sync, THREE, 140, 150, 1)
-    joining = propose(in_sync, high_watermark=140, end=150, now_ms=1)
+    fetch(in_sync, THREE, 150, 150, 1)
+    joining = propose(in_sync, high_watermark=150, end=150, now_ms=1)
     assert joining is not None
     assert in_sync.isr == (ONE, TWO), "not yet"
-    assert in_sync.lowest_end(Offset(150)) == 140
-    assert propose(in_sync, high_watermark=140, end=150, now_ms=2) is None, "one change at a time"
+    fetch(in_sync, TWO, 160, 160, 2)
+    assert in_sync.lowest_end(Offset(160)) == 150
+    assert propose(in_sync, high_watermark=150, end=160, now_ms=2) is None, "one change at a time"
     in_sync.accepted(joining, 11, ALL, 2)
     assert in_sync.isr == ALL
 
