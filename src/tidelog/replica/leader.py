@@ -435,6 +435,6 @@ class PartitionLeader:
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is above the high watermark {self.high_watermark}"
             )
         self.log.advance_start_offset(Offset(target))
-        for watcher in tuple(self.watchers):
+        for watcher in (*self.watchers, *self.end_watchers):
             watcher.grew(self, 0)
         return self.log.start_offset

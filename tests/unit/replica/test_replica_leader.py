@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from harness.logs import append, batch_of, new_log
+from tidelog.env.clock import SimulatedClock
+from tidelog.env.simulated_files import SimulatedFiles
+from tidelog.log.errors import LogWriteFailed
+from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionIndex, TopicName
+from tidelog.model.topic_settings import topic_config, topic_defaults
+from tidelog.replica.disk import Replica
+from tidelog.replica.in_sync import InSync
+from tidelog.replica.leader import PartitionLeader
+from tidelog.wire.messages.fetch import FetchPartition
+from tidelog.wire.messages.produce import PartitionProduceResponse
+
+ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
+EPOCH = LeaderEpoch(4)
+NOW_MS = 1_700_000_000_000
+
+
+class NoDisk:
+    def sync_due(self, replica: Replica) -> None: ...
+    def sync_later(self, replica: Replica, delay_ms: int) -> None: ...
+    def write_failed(self, replica: Replica, failure: LogWriteFailed) -> None: ...
+
+
+class Listening:
+    """Keeps what a partition tells its watchers, or who waits for acknowledgements."""
+
+    def __init__(self) -> None:
+        self.told: list[int | str] = []
+
+    def grew(self, _: object, grown_bytes: int) -> None:
+        self.told.append(grown_bytes)
+
+    def replicated(self) -> None:
+        self.told.append("replicated")
+
+    def failed(self) -> None:
+        self.told.append("failed")
+
+
+def leading(isr: tuple[NodeId, ...] = (ONE, TWO), *, records: int = 4, min_isr: int = 1) -> PartitionLeader:
+    """Broker 1 leads three replicas from epoch 4 on; what is in the log is of epoch 2."""
+    log = new_log(SimulatedFiles(), SimulatedClock(), "/log")
+    for _ in range(records):
+        append(log, b"x", epoch=2)
+    in_sync = InSync(ONE, 30_000, {})
+    in_sync.lead(EPOCH, 0, (ONE, TWO, THREE), isr, log.end_offset, NOW_MS)
+    return PartitionLeader(
+        topic=TopicName("tides"),
+        topic_id=UUID(int=1),
+        index=PartitionIndex(0),
+        log=log,
+        config=topic_config(topic_defaults({}), {"min.insync.replicas": str(min_isr)}),
+        epoch=EPOCH,
+        in_sync=in_sync,
+        high_watermark=Offset(1),
+        on_staged=lambda _: None,
+        disk=NoDisk(),
+    )
+
+
+def fetched(leader: PartitionLeader, node: NodeId, offset: int, *, epoch: int = EPOCH, last_epoch: int = 2) -> None:
+    leader.fetched_by(node, 7, FetchPartition(0, epoch, offset, last_epoch, 0), NOW_MS)
+
+
+def produce(leader: PartitionLeader, *values: bytes) -> None:
+    leader.stage(batch_of(values, timestamp=NOW_MS), PartitionProduceResponse(0), NOW_MS)
+    leader.write_staged()
+
+
+@pytest.mark.req("D15", "D17")
+def test_the_high_watermark_begins_with_what_is_known_and_moves_with_what_followers_fetch() -> None:
+    leader = leading()
+    assert leader.high_watermark == 1
+    fetched(leader, TWO, 3)
+    assert leader.high_watermark == 3
+    fetched(leader, TWO, 2)
+    assert leader.high_watermark == 3, "it never goes back"
+    fetched(leader, TWO, 4)
+    assert leader.high_watermark == 4
+
+
+def test_a_fetch_that_is_to_be_refused_says_nothing() -> None:
+    leader = leading()
+    fetched(leader, TWO, 4, epoch=EPOCH - 1)
+    fetched(leader, TWO, 4, last_epoch=3)
+    fetched(leader, TWO, 9)
+    fetched(leader, NodeId(8), 4)
+    assert leader.high_watermark == 1
+
+
+def test_below_the_floor_nothing_becomes_committed() -> None:
+    leader = leading(isr=(ONE,), min_isr=2)
+    assert leader.high_watermark == 1
+    produce(leader, b"y")
+    assert leader.high_watermark == 1
+    leader.update(EPOCH, 1, (ONE, TWO, THREE), (ONE, TWO), NOW_MS)
+    fetched(leader, TWO, 5, last_epoch=EPOCH)
+    assert leader.high_watermark == 5
+
+
+@pytest.mark.req("E3")
+def test_acks_all_waits_for_the_isr_and_fails_when_leadership_goes() -> None:
+    leader = leading()
+    produce(leader, b"y")
+    first, second = Listening(), Listening()
+    leader.waiting_acks.add(Offset(5), first)
+    fetched(leader, TWO, 5, last_epoch=EPOCH)
+    assert first.told == ["replicated"]
+    produce(leader, b"z")
+    leader.waiting_acks.add(Offset(6), second)
+    leader.resign()
+    assert second.told == ["failed"]
+
+
+@pytest.mark.req("D13", "D14")
+def test_followers_are_told_of_growth_at_once_and_consumers_when_it_is_committed() -> None:
+    leader = leading()
+    consumer, follower = Listening(), Listening()
+    leader.watchers[consumer] = None
+    leader.end_watchers[follower] = None
+    produce(leader, b"y")
+    assert (len(consumer.told), len(follower.told)) == (0, 1)
+    fetched(leader, TWO, 5, last_epoch=EPOCH)
+    assert len(consumer.told) == 1
+    assert follower.told[-1] == 0, "a new high watermark alone is no reason to answer"
+    leader.delete_records_before(Offset(3))
+    assert follower.told[-1] == 0
+    assert len(follower.told) == 3
+
+
+def test_what_was_staged_when_leadership_goes_is_in_the_log_and_not_committed() -> None:
+    leader = leading(isr=(ONE,))
+    leader.stage(batch_of([b"y"], timestamp=NOW_MS), PartitionProduceResponse(0), NOW_MS)
+    leader.resign()
+    assert (leader.log.end_offset, leader.high_watermark) == (5, 4)
+
+
+def test_a_new_epoch_is_known_from_the_first_moment() -> None:
+    leader = leading()
+    assert leader.divergence(LeaderEpoch(3), Offset(6)) == (2, 4), "what epoch 3 wrote elsewhere never was"
+    assert leader.divergence(LeaderEpoch(2), Offset(4)) is None
