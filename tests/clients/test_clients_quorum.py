@@ -214,3 +214,13 @@ def test_a_rolling_restart_hands_over_before_each_stop(cluster: Cluster) -> None
         assert stopped - began < 5
         cluster.restart(node)
         cluster.wait_until_in_sync()
+
+
+def test_a_thousand_partitions_are_made_without_disturbing_the_quorum(cluster: Cluster) -> None:
+    before = quorum_of(cluster)
+    began = time.monotonic()
+    assert create(cluster, 1, "wide", partitions=1000) == 0
+    wait_until_equal(cluster)
+    cluster.wait_until_in_sync()
+    assert time.monotonic() - began < 15
+    assert (quorum_of(cluster).leader, quorum_of(cluster).epoch) == (before.leader, before.epoch)

@@ -19,6 +19,7 @@ from tidelog.broker.connection import Connection
 from tidelog.broker.controller_apis import passed_on
 from tidelog.broker.fetch_sessions import FetchSessions
 from tidelog.broker.forwarding import Forwarding
+from tidelog.broker.gradual import PARTITIONS_AT_ONCE, Gradually
 from tidelog.broker.group_coordinator import GroupCoordinator
 from tidelog.broker.lifecycle import BrokerLife
 from tidelog.broker.listener import Listener
@@ -48,6 +49,7 @@ from tidelog.log.checkpoints import encode_uuid, read_owner
 from tidelog.log.config import LogConfig
 from tidelog.log.directories import LogDirectories
 from tidelog.log.directory import NO_BROKER_EPOCH, LogDirectory
+from tidelog.metadata.delta import difference
 from tidelog.metadata.image import EMPTY, BrokerRegistration, ClusterImage, Endpoint
 from tidelog.metadata.publisher import Publisher
 from tidelog.model.broker_settings import BrokerConfig
@@ -64,6 +66,7 @@ FETCH_SESSION_IDLE_SECONDS: Final = 120.0
 # How long a node that stops waits for others to take over what it leads, and for word of that to get around.
 LEAVE_SECONDS_MAX: Final = 10.0
 HAND_OVER_SECONDS: Final = 0.1
+PARTITIONS_AT_ONCE_ALONE: Final = 2**31
 
 
 class BrokerNode:
@@ -297,13 +300,17 @@ class BrokerNode:
             self._steady_ms,
         )
         self._replication.start()
-        self._publisher.subscribe(self._partitions.apply)
-        self._publisher.subscribe(self._replication.apply)
+        # One that is alone is waited for by nobody, and has its partitions when their creation is answered.
+        at_once = PARTITIONS_AT_ONCE_ALONE if quorum.is_alone else PARTITIONS_AT_ONCE
+        gradually = Gradually(self._loop.call_soon, at_once)
+        so_far = difference(EMPTY, self._publisher.image)
+        gradually.add(self._partitions.apply, so_far)
+        gradually.add(self._replication.apply, so_far)
         topics = CreationByController(quorum.channel)
         self._groups = groups = GroupCoordinator(
             config, topics, self._partitions, self._ports.entropy, self._steady_ms, self._loop
         )
-        self._publisher.subscribe(groups.apply)
+        gradually.add(groups.apply, so_far)
         producer_ids = ProducerIds(quorum.channel, self.node_id, lambda: life.epoch)
         markers = LocalMarkers(self._partitions, groups, self._clock.now_ms)
         self._transactions = transactions = TransactionCoordinator(
@@ -319,7 +326,8 @@ class BrokerNode:
             transaction_peers,
         )
         # After the groups: markers that are still to be written concern their partitions, too.
-        self._publisher.subscribe(transactions.apply)
+        gradually.add(transactions.apply, so_far)
+        self._publisher.subscribe(gradually.apply)
         sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
             FETCH_SESSION_IDLE_SECONDS,
