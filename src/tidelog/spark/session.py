@@ -31,6 +31,8 @@ DEFAULTS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     # Batches go to Python as Arrow: larger ones cost less each.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # On a busy machine a Python process may take longer to start than Spark's 15 seconds.
+    "spark.python.authenticate.socketTimeout": "120s",
     FILTERS_SETTING: "true",
 }
 
