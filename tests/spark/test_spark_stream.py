@@ -51,7 +51,7 @@ def run(frame: DataFrame, servers: str, topic: str, checkpoint: Path, **options:
     """Everything that is there now, into a topic."""
     sink = frame.writeStream.format("tidelog").option("kafka.bootstrap.servers", servers).option("topic", topic)
     sink = sink.option("checkpointLocation", str(checkpoint)).options(**options).trigger(availableNow=True)
-    for tries_left in (2, 1, 0):
+    for tries_left in range(5, -1, -1):
         query = sink.start()
         try:
             query.awaitTermination()

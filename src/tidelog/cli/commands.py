@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "cluster": ("cluster", "cluster", "Brokers, the quorum, leaders and replicas of a cluster."),
     "watch": ("watch", "watch", "Watch a cluster: leaders, replicas, offsets, live."),
     "perf": ("perf.commands", "perf", "Measure how fast a cluster is."),
+    "pipeline": ("pipeline", "pipeline", "Run data pipelines on Spark; list, watch and stop them."),
     "log-dirs": ("log_dirs", "log_dirs", "What brokers keep on disk."),
     "log": ("log", "log", "Look into log files, verify, recover, restore."),
     "dump": ("dump", "dump", "Look into log files and generated codecs."),

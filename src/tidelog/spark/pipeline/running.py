@@ -1,0 +1,146 @@
+"""Runs one pipeline in this process: starts Spark and the query, tells of each batch, starts it again when it fails.
+
+`tidelog pipeline run` calls it. A query that fails resumes from its checkpoint; one that fails again and again without
+a batch in between has something wrong that waiting does not mend.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidelog.spark.pipeline.definition import PipelineDefinition
+from tidelog.spark.pipeline.frames import start_query
+from tidelog.spark.pipeline.registry import PipelineState, Registry
+from tidelog.spark.session import spark_session
+
+FAILURES_MAX: Final = 5
+RESTART_PAUSE_S: Final = 2.0
+POLL_S: Final = 1
+
+Tell = Callable[[PipelineState], None]
+
+
+class PipelineRun:
+    """A pipeline while it runs."""
+
+    def __init__(
+        self, definition: PipelineDefinition, state: PipelineState, registry: Registry, tell: Tell, master: str
+    ) -> None:
+        self._definition = definition
+        self._state = state
+        self._registry = registry
+        self._tell = tell
+        self._master = master
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Let the batch that runs come to its end, and no other begin. Safe in a signal handler."""
+        self._stopping = True
+
+    def run(self, seconds: float | None = None) -> PipelineState:
+        """Run to the end: stopped, out of time, through with what there was, or failed for good."""
+        end = None if seconds is None else time.monotonic() + seconds
+        self._say(status="starting")
+        spark = spark_session(self._definition.name, master=self._master, settings=self._definition.settings)
+        spark.sparkContext.setLogLevel("OFF")
+        try:
+            self._say(status="running")
+            self._supervise(lambda: start_query(spark, self._definition, self._checkpoint()), end)
+        finally:
+            spark.stop()
+        return self._state
+
+    def _checkpoint(self) -> Path:
+        given = self._definition.checkpoint
+        return Path(given).absolute() if given else self._registry.checkpoint_of(self._definition.name)
+
+    def _supervise(self, start: Callable[[], StreamingQuery], end: float | None) -> None:
+        failures = 0
+        while True:
+            batch_before = self._state.batch_id
+            try:
+                self._follow(start(), end)
+                self._say(status="stopped" if self._stopping or _is_over(end) else "finished", failure=None)
+                return
+            except (StreamingQueryException, PySparkException) as error:
+                failures = 1 if self._state.batch_id > batch_before else failures + 1
+                sentence = essence(str(error))
+                if failures >= FAILURES_MAX:
+                    self._say(status="failed", failure=sentence)
+                    return
+                self._say(status="restarting", failure=sentence)
+                time.sleep(RESTART_PAUSE_S)
+                self._say(status="running")
+
+    def _follow(self, query: StreamingQuery, end: float | None) -> None:
+        told = -1
+        while not query.awaitTermination(POLL_S):
+            told = self._progress(query, told)
+            if self._stopping or _is_over(end):
+                _let_finish(query)
+                query.stop()
+                break
+        self._progress(query, told)
+
+    def _progress(self, query: StreamingQuery, told: int) -> int:
+        for progress in query.recentProgress:
+            if progress["batchId"] <= told and progress["numInputRows"] == 0:
+                continue
+            if progress["batchId"] > told:
+                told = progress["batchId"]
+                self._say(
+                    batch_id=told,
+                    rows=self._state.rows + progress["numInputRows"],
+                    rows_per_second=float(progress.get("processedRowsPerSecond") or 0.0),
+                    lag=lag_of(progress["sources"]),
+                    batch_ms=int(progress["durationMs"].get("triggerExecution", 0)),
+                )
+        return told
+
+    def _say(self, **changes: Any) -> None:
+        self._state = replace(self._state, updated_at=time.time(), **changes)
+        self._registry.write(self._state)
+        self._tell(self._state)
+
+
+def lag_of(sources: list[Any]) -> int | None:
+    """How many offsets are behind what the sources had when the batch was planned; None when none of them says."""
+    import json
+
+    total, known = 0, False
+    for source in sources:
+        latest, end = source.get("latestOffset"), source.get("endOffset")
+        latest, end = (json.loads(each) if isinstance(each, str) else each for each in (latest, end))
+        if not isinstance(latest, dict) or not isinstance(end, dict):
+            continue
+        known = True
+        for topic, partitions in latest.items():
+            total += sum(max(0, offset - end.get(topic, {}).get(one, 0)) for one, offset in partitions.items())
+    return total if known else None
+
+
+def essence(text: str) -> str:
+    """The sentence that matters: of a Python traceback in Java's, the last line of Python's."""
+    lines = [line.strip() for line in text.split("=== Streaming Query ===")[0].splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith("tidelog.") and ": " in line]
+    if ours:
+        return ours[-1].partition(": ")[2]
+    return lines[0] if lines else text
+
+
+def _let_finish(query: StreamingQuery) -> None:
+    """Spark interrupts a batch that runs, and rolls it back; a moment of patience saves that work."""
+    deadline = time.monotonic() + 5.0
+    while query.status["isTriggerActive"] and query.status["isDataAvailable"] and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _is_over(end: float | None) -> bool:
+    return end is not None and time.monotonic() >= end
