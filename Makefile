@@ -24,7 +24,9 @@ help:  ## this list
 	     /^[a-z-]+:.*## / { printf "  \033[36mmake %-16s\033[0m %s\n", $$1, $$2 } END { print "" }' $(MAKEFILE_LIST)
 
 run: $(STAMPS)/runtime bytecode  ## start the platform on 127.0.0.1:9092 and show it working (Ctrl-C stops it)
-	@$(BIN)/tidelog demo
+	@# Spark is large: it is fetched beside the demo, which takes it in when it is there, and goes on without if it never comes.
+	@($(MAKE) --no-print-directory $(STAMPS)/spark-runtime >$(VENV)/spark-install.log 2>&1 &) ; \
+	    TIDELOG_SPARK_STAMP=$(STAMPS)/spark-runtime $(BIN)/tidelog demo
 
 test: setup bytecode kafka connector debian lint  ## set up everything, then linters, types, import contracts and all tests
 	$(PYTEST) $(PYTEST_ARGS)
@@ -115,7 +117,12 @@ $(STAMPS)/bench: requirements/bench.txt $(STAMPS)/dev
 	@$(PIP) install --require-hashes --requirement requirements/bench.txt
 	@touch $@
 
-$(STAMPS)/spark: requirements/spark.txt $(STAMPS)/dev
+# Beside the runtime alone for `make run`, and once more after the development environment, whose lock has to have the last word.
+$(STAMPS)/spark-runtime: requirements/spark.txt $(STAMPS)/runtime
 	@echo "Installing Spark into $(VENV)"
+	@$(PIP) install --require-hashes --requirement requirements/spark.txt
+	@touch $@
+
+$(STAMPS)/spark: $(STAMPS)/dev $(STAMPS)/spark-runtime
 	@$(PIP) install --require-hashes --requirement requirements/spark.txt
 	@touch $@

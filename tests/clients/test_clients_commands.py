@@ -188,7 +188,7 @@ def test_servers_are_stopped_by_their_node_id(tmp_path: Path) -> None:
 def test_the_demo_shows_records_flowing_and_ends_cleanly(tmp_path: Path) -> None:
     home = make_home(tmp_path)
     ports = f"--port {home.port} --metrics-port {free_port()}"
-    code, out, error = home.run(f"bin/tidelog demo --seconds 2 {ports}")
+    code, out, error = home.run(f"bin/tidelog demo --no-spark --seconds 2 {ports}")
     assert code == 0, error
     assert f"Tidelog listens on {home.bootstrap}" in out
     assert "last {" in out
@@ -200,7 +200,7 @@ def test_the_demo_shows_records_flowing_and_ends_cleanly(tmp_path: Path) -> None
 
 def test_ctrl_c_ends_the_demo_and_its_broker(tmp_path: Path) -> None:
     home = make_home(tmp_path)
-    process = home.popen(f"bin/tidelog demo --port {home.port} --metrics-port {free_port()}")
+    process = home.popen(f"bin/tidelog demo --no-spark --port {home.port} --metrics-port {free_port()}")
     wait_until_it_answers(home.port, process)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=SECONDS_MAX)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from tidelog.cli.demo_pipeline import RESULT_TOPIC, DemoPipeline
 from tidelog.cli.demo_stream import TOPIC, BrokerProcess, Stream
 from tidelog.cli.options import DEFAULT_BOOTSTRAP_SERVER
 from tidelog.cli.output import say, show_bytes
@@ -40,8 +41,9 @@ LINE_SECONDS: Final = 1.0
     help="Prometheus metrics; left out when taken.",
 )
 @click.option("--seconds", type=click.FloatRange(min=0), help="End by itself after this long.")
-def demo(data: str, host: str, port: int, metrics_port: int, seconds: float | None) -> int:
-    """Start a broker and watch records flow through it. Ctrl-C stops everything."""
+@click.option("--spark/--no-spark", default=True, help="Let Spark aggregate the records into a second topic.")
+def demo(data: str, host: str, port: int, metrics_port: int, seconds: float | None, spark: bool) -> int:
+    """Start a broker and watch records flow through it, and through Spark if it is there. Ctrl-C stops everything."""
     from tidelog.cli.running import port_is_taken, refuse_taken_port
 
     refuse_taken_port(host, port)
@@ -51,16 +53,25 @@ def demo(data: str, host: str, port: int, metrics_port: int, seconds: float | No
     with_metrics = None if port_is_taken(host, metrics_port) else metrics_port
     broker = BrokerProcess(data, host, port, with_metrics)
     stream = Stream(broker.address)
+    pipeline = DemoPipeline(broker.address, data) if spark else None
     try:
         broker.wait_until_ready()
         stream.start()
+        if pipeline is not None:
+            pipeline.start()
         view = View(
-            stream, broker.address, data, None if with_metrics is None else f"http://{host}:{with_metrics}/metrics"
+            stream,
+            broker.address,
+            data,
+            None if with_metrics is None else f"http://{host}:{with_metrics}/metrics",
+            pipeline,
         )
         (view.live if sys.stdout.isatty() else view.lines)(seconds)
     except KeyboardInterrupt:
         pass
     finally:
+        if pipeline is not None:
+            pipeline.stop()
         stream.stop()
         broker.stop()
     if stream.failure is not None:
@@ -72,11 +83,14 @@ def demo(data: str, host: str, port: int, metrics_port: int, seconds: float | No
 class View:
     """The numbers as they are now, for a terminal or as lines."""
 
-    def __init__(self, stream: Stream, address: str, data: str, metrics_url: str | None) -> None:
+    def __init__(
+        self, stream: Stream, address: str, data: str, metrics_url: str | None, pipeline: DemoPipeline | None
+    ) -> None:
         self._stream = stream
         self._address = address
         self._data = data
         self._metrics_url = metrics_url
+        self._pipeline = pipeline
         # (time, written, read, bytes read) of the last seconds.
         self._samples = deque([(time.monotonic(), 0, 0, 0)])
 
@@ -94,6 +108,8 @@ class View:
                 f"end offset {stream.end_offset}  last {last}",
                 flush=True,
             )
+            if self._pipeline is not None:
+                print(f"Spark: {self._pipeline.status}  results {self._pipeline.results}", flush=True)
 
     def live(self, seconds: float | None) -> None:
         """A picture that moves."""
@@ -158,6 +174,7 @@ class View:
                 numbers,
                 Text(),
                 Panel(records, title=f"topic {TOPIC}", title_align="left", border_style="dim"),
+                *self._spark_picture(),
                 Text("In another terminal:", style="bold"),
                 Text(tries, style="yellow"),
             ),
@@ -165,6 +182,21 @@ class View:
             subtitle="Ctrl-C stops it",
             border_style="green",
         )
+
+    def _spark_picture(self) -> list[RenderableType]:
+        from rich.console import Group
+        from rich.panel import Panel
+        from rich.table import Table
+        from rich.text import Text
+
+        if self._pipeline is None:
+            return []
+        results = Table.grid(padding=(0, 2))
+        for record in list(self._pipeline.latest):
+            results.add_row(Text((record.key or b"").decode(), style="cyan"), Text((record.value or b"").decode()))
+        inside = Group(Text(f"Spark: {self._pipeline.status}", style="green"), results)
+        title = f"topic {RESULT_TOPIC}: aggregated by Spark, exactly once"
+        return [Panel(inside, title=title, title_align="left", border_style="dim")]
 
 
 def _command() -> str:

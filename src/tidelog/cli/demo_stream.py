@@ -43,6 +43,8 @@ class BrokerProcess:
         self.address = f"{host}:{port}"
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed in `stop`)
         command = [sys.executable, "-m", "tidelog", "up", "--data", data, "--host", host, "--port", str(port)]
+        # What Spark writes beside it, it writes exactly once.
+        command += ["-c", "transaction.two.phase.commit.enable=true"]
         if metrics_port is not None:
             command += ["--metrics-port", str(metrics_port)]
         # A session of its own: Ctrl-C is for the demo, which stops the broker last.
