@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "cluster": ("cluster", "cluster", "Brokers, the quorum, leaders and replicas of a cluster."),
     "watch": ("watch", "watch", "Watch a cluster: leaders, replicas, offsets, live."),
     "perf": ("perf.commands", "perf", "Measure how fast a cluster is."),
+    "sql": ("sql", "sql", "Ask topics with SQL, by DuckDB or Spark."),
     "pipeline": ("pipeline", "pipeline", "Run data pipelines on Spark; list, watch and stop them."),
     "log-dirs": ("log_dirs", "log_dirs", "What brokers keep on disk."),
     "log": ("log", "log", "Look into log files, verify, recover, restore."),
