@@ -13,9 +13,13 @@ from tidelog.spark import spark_session
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
-    session = spark_session(
-        "tests", master="local[2]", settings={"spark.sql.warehouse.dir": str(folder), "spark.local.dir": str(folder)}
-    )
+    settings = {
+        "spark.sql.warehouse.dir": str(folder),
+        "spark.local.dir": str(folder),
+        # Tests are short: what a second compiler makes quicker later would never be used.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    session = spark_session("tests", master="local[2]", settings=settings)
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from harness.server import ServerProcess, StartBroker
+from harness.spark_queries import run_to_end
 from tidelog.client.admin import Admin, accepted
 from tidelog.client.blocking.producer import Producer
 from tidelog.client.cluster import Cluster
@@ -58,8 +59,8 @@ def filled(broker: ServerProcess) -> str:
 
 def run(spark: SparkSession, definition: PipelineDefinition, servers: str, folder: Path) -> None:
     """All that there is now."""
-    query = start_query(spark, replace(definition, bootstrap=servers, trigger=AVAILABLE_NOW), folder / "checkpoint")
-    query.awaitTermination()
+    definition = replace(definition, bootstrap=servers, trigger=AVAILABLE_NOW)
+    run_to_end(lambda: start_query(spark, definition, folder / "checkpoint"))
 
 
 def records(spark: SparkSession, servers: str, topic: str) -> list[Any]:

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from harness.server import ServerProcess, StartBroker
+from harness.spark_queries import run_to_end
 from tidelog.client.admin import Admin, accepted
 from tidelog.client.blocking.producer import Producer
 from tidelog.client.cluster import Cluster
@@ -51,16 +52,7 @@ def run(frame: DataFrame, servers: str, topic: str, checkpoint: Path, **options:
     """Everything that is there now, into a topic."""
     sink = frame.writeStream.format("tidelog").option("kafka.bootstrap.servers", servers).option("topic", topic)
     sink = sink.option("checkpointLocation", str(checkpoint)).options(**options).trigger(availableNow=True)
-    for tries_left in range(5, -1, -1):
-        query = sink.start()
-        try:
-            query.awaitTermination()
-            break
-        except StreamingQueryException as error:
-            # Spark gives a Python process ten seconds to start, which a busy machine may not have for it.
-            if "failed to connect back" not in str(error) or not tries_left:
-                raise
-    return query
+    return run_to_end(sink.start)
 
 
 def values(spark: SparkSession, servers: str, topic: str, level: str = "read_committed") -> list[int]:

@@ -216,6 +216,12 @@ def test_a_cluster_without_two_phase_commit_is_told_apart(options: WriteOptions,
     assert "two.phase.commit.enable" in (can_prepare(other) or "")
 
 
+def test_an_apache_kafka_that_cannot_prepare_is_told_apart(apache_kafka: ServerProcess) -> None:
+    theirs = parse_write_options({"kafka.bootstrap.servers": apache_kafka.bootstrap_servers, "topic": "t"})
+
+    assert can_prepare(theirs) == "it does not speak KIP-939"
+
+
 def test_a_decision_with_many_parts_takes_several_partitions() -> None:
     from tidelog.client.core.transaction import PreparedTransaction
     from tidelog.model.ids import ProducerEpoch, ProducerId, TopicName

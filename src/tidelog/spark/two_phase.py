@@ -25,11 +25,14 @@ from tidelog.spark.decisions import GROUP_PREFIX, Decision, Part, Slot, decision
 from tidelog.spark.errors import SinkFailed
 from tidelog.spark.write_options import WriteOptions
 from tidelog.spark.writing import producer_of, write_rows
+from tidelog.wire.messages.init_producer_id import InitProducerIdRequest
 
 # Transactional ids that one task of a batch tries at most: one is in use for each attempt that nobody cleaned up yet.
 SLOTS_MAX: Final = 100
 PROBE_ID: Final = "tidelog-sink-probe"
 DRIVER_SUFFIX: Final = "driver"
+# Of InitProducerId: from here on a transaction can be prepared and kept.
+TWO_PHASE_VERSION: Final = 6
 ONGOING: Final = "Ongoing"
 NOTHING_DECIDED: Final = Decision(-1, ())
 
@@ -179,6 +182,8 @@ class SinkTransactions:
 
 def can_prepare(options: WriteOptions) -> str | None:
     """None if the cluster has two-phase commit, else why not. Asks once for each process and cluster."""
+    if options.bootstrap_servers not in _probed and not _serves_two_phases(options):
+        _probed[options.bootstrap_servers] = "it does not speak KIP-939"
     if options.bootstrap_servers not in _probed:
         settings = {"transactional.id": PROBE_ID, "transaction.two.phase.commit.enable": "true"}
         try:
@@ -197,6 +202,12 @@ def can_prepare(options: WriteOptions) -> str | None:
 
 
 _probed: dict[str, str | None] = {}
+
+
+def _serves_two_phases(options: WriteOptions) -> bool:
+    with Cluster(options.bootstrap_servers) as cluster:
+        served = cluster.any_connection(cluster.deadline()).served.get(InitProducerIdRequest.API_KEY)
+    return served is not None and served.last >= TWO_PHASE_VERSION
 
 
 def _is_unstable(answer: object) -> bool:
