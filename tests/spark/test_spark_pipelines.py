@@ -39,6 +39,8 @@ def broker(start_broker: StartBroker) -> ServerProcess:
 @pytest.fixture(scope="module")
 def filled(broker: ServerProcess) -> str:
     """The topics that the examples read."""
+    customers = [("a", {"customer_id": "a", "name": "old"}), ("b", {"customer_id": "b", "name": "Bo"})]
+    customers += [("a", {"customer_id": "a", "name": "Ada"})]
     with Cluster(broker.bootstrap_servers) as cluster:
         for answer in (
             Admin(cluster).create_topics([NewTopic(TopicName(name), 1) for name in ("orders", "lines")]).values()
@@ -48,6 +50,8 @@ def filled(broker: ServerProcess) -> str:
         for order in ORDERS:
             producer.send("orders", json.dumps(order).encode())
         producer.send("orders", b"no order")
+        for key, customer in customers:
+            producer.send("customers", json.dumps(customer).encode(), key.encode())
         for line in ("the tide comes", "The tide goes!"):
             producer.send("lines", line.encode())
     return broker.bootstrap_servers
@@ -88,6 +92,13 @@ def test_aggregate_counts_by_window_when_the_window_is_over(spark: SparkSession,
     found = {(row["city"], row["orders"], row["amount"]) for row in values(rows)}
     assert found == {("Brest", 3, 21.0), ("Leith", 1, 250.0)}
     assert {bytes(row.key).decode() for row in rows} == {"Brest", "Leith"}
+
+
+def test_join_takes_the_newest_value_of_each_key(spark: SparkSession, filled: str, tmp_path: Path) -> None:
+    run(spark, read_definition(EXAMPLES / "join.toml"), filled, tmp_path)
+
+    names = [(row["order_id"], row["name"]) for row in values(records(spark, filled, "orders-with-names"))]
+    assert sorted(names) == [("1", "Ada"), ("2", "Bo"), ("3", "Ada"), ("3", "Ada")]
 
 
 def test_dedupe_lets_each_order_through_once(spark: SparkSession, filled: str, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_every_example_can_be_read() -> None:
 
     definitions = {path.stem: read_definition(path) for path in files}
 
-    assert sorted(definitions) == ["aggregate", "archive", "dedupe", "quality", "route", "wordcount"]
+    assert sorted(definitions) == ["aggregate", "archive", "dedupe", "join", "quality", "route", "wordcount"]
     assert definitions["aggregate"].sources[0].watermark == ("at", "10 seconds")
     assert definitions["wordcount"].transform is not None
 
