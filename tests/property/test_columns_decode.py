@@ -167,6 +167,10 @@ def test_the_source_of_the_kernel_runs_uncompiled_and_finds_the_same() -> None:
     assert list(header_counts) == [2, 0, 0]
     assert batch[key_starts[0] : key_starts[0] + 1] == b"k"
     assert batch[value_starts[2] : value_starts[2] + 1] == b"v"
+    bounds, packed = memoryview(bytearray(16)).cast("i"), memoryview(bytearray(201))
+    plain.gather(memoryview(batch), value_starts, value_lengths, 3, bounds, packed)
+    assert list(bounds) == [0, 200, 200, 201]
+    assert bytes(packed) == bytes(200) + b"v"
     parts = [memoryview(bytearray(2 * 8)).cast("q") for _ in range(4)]
     plain.walk_headers(memoryview(batch), header_starts, header_counts, 3, *parts)
     names = [batch[start : start + length] for start, length in zip(parts[0], parts[1], strict=True)]

@@ -1,4 +1,4 @@
-"""Arrow arrays from numbers and from places in a buffer. Bytes are copied by Arrow, never one value at a time.
+"""Arrow arrays from numbers and from places in a buffer. Bytes are copied by the kernel, or by Arrow without it.
 
 `decode.py` and `encode.py` call it. Arrays are made of buffers: `pyarrow.array` would load pandas to see whether it was
 given some of it.
@@ -13,23 +13,38 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
+from tidelog.wire.columns import kernel
 from tidelog.wire.columns.fields import Bytes, Int64s, Spans
+from tidelog.wire.columns.kernel import COMPILED
 
 # Arrow's binary arrays count their bytes in 32 bits.
 BINARY_BYTES_MAX: Final = 2**31 - 1
 
 
-def binary_array(buffer: Bytes, spans: Spans) -> Any:
-    """The bytes of each row, packed. Starts must ascend, as those of fields in a buffer do.
+def binary_array(buffer: Bytes, spans: Spans, *, compiled: bool = COMPILED) -> Any:
+    """The bytes of each row, packed. Starts must ascend, as those of fields in a buffer do."""
+    starts, lengths = spans.starts, spans.lengths
+    rows = len(starts)
+    null_count = int(np.count_nonzero(lengths < 0))
+    if null_count == rows:
+        return pa.nulls(rows, pa.binary())
+    if not compiled:
+        return _taken(buffer, spans, null_count)
+    bounds = np.empty(rows + 1, np.int32)
+    data = pa.allocate_buffer(int(lengths.sum()) + null_count)
+    kernel.gather(buffer, starts, lengths, rows, bounds, np.frombuffer(data, np.uint8))
+    present = validity(lengths >= 0) if null_count else None
+    return pa.Array.from_buffers(pa.binary(), rows, [present, pa.py_buffer(bounds), data], null_count)
+
+
+def _taken(buffer: Bytes, spans: Spans, null_count: int) -> Any:
+    """The same without the kernel.
 
     The buffer is cut into twice as many values as there are rows, the wanted ones and what lies between them, of which
     Arrow takes every other: one copy, at the speed of memory.
     """
     starts, lengths = spans.starts, spans.lengths
     rows = len(starts)
-    null_count = int(np.count_nonzero(lengths < 0))
-    if null_count == rows:
-        return pa.nulls(rows, pa.binary())
     bounds = np.empty(2 * rows + 1, np.int32)
     bounds[:-1:2] = starts
     np.add(starts, np.maximum(lengths, 0), out=bounds[1::2], casting="unsafe")
@@ -42,9 +57,9 @@ def binary_array(buffer: Bytes, spans: Spans) -> Any:
     return pa.Array.from_buffers(pa.binary(), rows, [validity(lengths >= 0), offsets, data], null_count)
 
 
-def text_array(buffer: Bytes, spans: Spans) -> Any:
+def text_array(buffer: Bytes, spans: Spans, *, compiled: bool = COMPILED) -> Any:
     """The same as text. What is no UTF-8 is replaced as Java's client replaces it: Arrow has to trust its texts."""
-    found = binary_array(buffer, spans)
+    found = binary_array(buffer, spans, compiled=compiled)
     try:
         return found.cast(pa.string())
     except pa.ArrowInvalid:

@@ -205,9 +205,9 @@ def _column(
     type_ = FIELDS[name].type
     match name:
         case layout.KEY:
-            return binary_array(buffer, fields.keys)
+            return binary_array(buffer, fields.keys, compiled=compiled)
         case layout.VALUE:
-            return binary_array(buffer, fields.values)
+            return binary_array(buffer, fields.values, compiled=compiled)
         case layout.HEADERS:
             return _headers(buffer, fields, type_, compiled)
         case layout.OFFSET:
@@ -237,6 +237,7 @@ def _headers(buffer: Bytes, fields: Fields, type_: Any, compiled: bool) -> Any:
         return list_array(fields.header_counts, _NO_HEADERS, type_)
     keys, values = find_headers(buffer, fields.header_starts, fields.header_counts, compiled=compiled)
     elements = pa.StructArray.from_arrays(
-        [text_array(buffer, keys), binary_array(buffer, values)], fields=list(HEADER_TYPE)
+        [text_array(buffer, keys, compiled=compiled), binary_array(buffer, values, compiled=compiled)],
+        fields=list(HEADER_TYPE),
     )
     return list_array(fields.header_counts, elements, type_)

@@ -104,6 +104,22 @@ cpdef long long write(
     long long[::1] ends,
 )
 
+@cython.locals(
+    position=cython.longlong,
+    row=cython.longlong,
+    start=cython.longlong,
+    length=cython.longlong,
+    index=cython.longlong,
+)
+cpdef gather(
+    const unsigned char[::1] buffer,
+    const long long[::1] starts,
+    const long long[::1] lengths,
+    long long rows,
+    int[::1] bounds,
+    unsigned char[::1] out,
+)
+
 cdef long long failed(long long[::1] problem, long long code, long long body, long long position)
 cdef unsigned long long as_wide(unsigned long long byte) noexcept
 cdef long long unzigzag(unsigned long long number) noexcept

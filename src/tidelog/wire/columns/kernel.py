@@ -262,6 +262,23 @@ def walk_headers(
             index += 1
 
 
+def gather(buffer: Bytes, starts: Numbers, lengths: Numbers, rows: int, bounds: Numbers, out: Numbers) -> None:
+    """Copy the bytes of each row behind those of the last, and note where each ends. Lengths of -1 are null.
+
+    What `walk` has found lies inside the buffer, and `out` is as long as the lengths together.
+    """
+    position = 0
+    bounds[0] = 0
+    for row in range(rows):
+        start = starts[row]
+        length = lengths[row]
+        for index in range(length):
+            out[position + index] = buffer[start + index]
+        if length > 0:
+            position += length
+        bounds[row + 1] = position
+
+
 def write(
     out: Numbers,
     bounds: Numbers,
