@@ -16,7 +16,7 @@ from rich.table import Table
 
 from tidelog.wire.columns.decode import decode
 from tidelog.wire.columns.encode import Rows, encode
-from tidelog.wire.columns.kernel import COMPILED
+from tidelog.wire.columns.fields import COMPILED
 from tidelog.wire.compression import Compression
 from tidelog.wire.records import Record, build_batch, read_records
 

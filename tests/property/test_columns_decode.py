@@ -19,6 +19,7 @@ from tidelog.wire.batch import HEADER_BYTES, Buffer
 from tidelog.wire.columns import kernel
 from tidelog.wire.columns.decode import decode
 from tidelog.wire.columns.encode import Rows, encode
+from tidelog.wire.columns.fields import COMPILED, KERNEL_REVISION
 from tidelog.wire.columns.layout import ALL_COLUMNS
 from tidelog.wire.compression import Compression
 from tidelog.wire.control import EndTransaction, build_end_transaction
@@ -26,7 +27,7 @@ from tidelog.wire.messages.fetch import AbortedTransaction
 from tidelog.wire.records import Record, build_batch, read_records
 
 INT64_MAX = 2**63 - 1
-WAYS = [pytest.param(False, id="numpy")] + ([pytest.param(True, id="compiled")] if kernel.COMPILED else [])
+WAYS = [pytest.param(False, id="numpy")] + ([pytest.param(True, id="compiled")] if COMPILED else [])
 
 contents = st.none() | st.binary(max_size=20) | st.binary(min_size=60, max_size=70) | st.just(bytes(9000))
 headers = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=3).map(tuple)
@@ -144,6 +145,7 @@ def test_the_source_of_the_kernel_runs_uncompiled_and_finds_the_same() -> None:
     plain = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(plain)
     assert not plain.COMPILED
+    assert plain.REVISION == KERNEL_REVISION
     batch = build_batch(
         [
             Record(0, 5, b"k", bytes(200), (("a", b"1"), ("b", None))),

@@ -14,8 +14,7 @@ import pyarrow.compute  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from tidelog.wire.columns import kernel
-from tidelog.wire.columns.fields import Bytes, Int64s, Spans
-from tidelog.wire.columns.kernel import COMPILED
+from tidelog.wire.columns.fields import COMPILED, Bytes, Int64s, Spans
 
 # Arrow's binary arrays count their bytes in 32 bits.
 BINARY_BYTES_MAX: Final = 2**31 - 1

@@ -25,8 +25,7 @@ from tidelog.wire.columns.arrays import (
     number_array,
     text_array,
 )
-from tidelog.wire.columns.fields import OFFSET_MAX, Body, Bytes, Fields, Spans, find_fields, find_headers
-from tidelog.wire.columns.kernel import COMPILED
+from tidelog.wire.columns.fields import COMPILED, OFFSET_MAX, Body, Bytes, Fields, Spans, find_fields, find_headers
 from tidelog.wire.columns.layout import FIELDS, HEADER_TYPE, RECORD_COLUMNS, schema_of
 from tidelog.wire.compression import decompress
 from tidelog.wire.control import ControlType, read_control_type

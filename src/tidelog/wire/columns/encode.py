@@ -28,8 +28,7 @@ from tidelog.wire.batch import (
 )
 from tidelog.wire.columns import kernel
 from tidelog.wire.columns.arrays import binary_array, number_array
-from tidelog.wire.columns.fields import Int64s, Spans
-from tidelog.wire.columns.kernel import COMPILED
+from tidelog.wire.columns.fields import COMPILED, Int64s, Spans
 from tidelog.wire.columns.varints import varint_rows, varint_sizes
 from tidelog.wire.compression import Compression, compress
 from tidelog.wire.crc import crc32c

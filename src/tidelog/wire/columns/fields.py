@@ -21,6 +21,9 @@ Uint64s: TypeAlias = NDArray[np.uint64]
 Bytes: TypeAlias = NDArray[np.uint8]
 
 OFFSET_MAX: Final = 2**63 - 1
+# The revision of the kernel that fits this package, and whether a compiled one is there.
+KERNEL_REVISION: Final = 3
+COMPILED: Final = kernel.COMPILED and getattr(kernel, "REVISION", None) == KERNEL_REVISION
 
 SENTENCES: Final = {
     kernel.TOO_SHORT: "The records end too early.",
@@ -67,7 +70,7 @@ class Fields:
 
 
 def find_fields(
-    buffer: Bytes, bodies: Sequence[Body], first_offset: int, end_offset: int, *, compiled: bool = kernel.COMPILED
+    buffer: Bytes, bodies: Sequence[Body], first_offset: int, end_offset: int, *, compiled: bool = COMPILED
 ) -> Fields:
     """The fields of the records from `first_offset` on and before `end_offset`. ProtocolError for what is broken."""
     for body in bodies:
@@ -77,9 +80,7 @@ def find_fields(
     return find(buffer, bodies, first_offset, end_offset)
 
 
-def find_headers(
-    buffer: Bytes, starts: Int64s, counts: Int64s, *, compiled: bool = kernel.COMPILED
-) -> tuple[Spans, Spans]:
+def find_headers(buffer: Bytes, starts: Int64s, counts: Int64s, *, compiled: bool = COMPILED) -> tuple[Spans, Spans]:
     """Keys and values of all headers of the rows, one row after the other."""
     if not compiled:
         keys, values, _ = _headers_by_numpy(buffer, starts, counts, np.full(len(starts), len(buffer)))

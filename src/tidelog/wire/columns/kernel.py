@@ -30,6 +30,9 @@ BYTES_BEHIND: Final = 8
 # records count from. If the sixth is not 0, the seventh is the timestamp of all of them. The eighth is an answer: rows.
 BODY_NUMBERS: Final = 8
 
+# Count up with every change: a compiled module of another revision, left over in a checkout, is not used.
+REVISION: Final = 3
+
 COMPILED: Final = not __file__.endswith(".py")
 
 
