@@ -23,6 +23,7 @@ from tidelog.broker.handlers.elect_leaders import ElectLeadersHandler
 from tidelog.broker.handlers.incremental_alter_configs import IncrementalAlterConfigsHandler
 from tidelog.broker.handlers.raft_voters import AddRaftVoterHandler, RemoveRaftVoterHandler
 from tidelog.broker.handlers.unregister_broker import UnregisterBrokerHandler
+from tidelog.broker.handlers.update_features import UpdateFeaturesHandler
 from tidelog.broker.raft.answering import QuorumDesk
 from tidelog.broker.raft.metadata_log import MetadataLog
 from tidelog.broker.raft.store import QuorumStore
@@ -46,6 +47,7 @@ from tidelog.wire.messages.elect_leaders import ElectLeadersRequest
 from tidelog.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from tidelog.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from tidelog.wire.messages.unregister_broker import UnregisterBrokerRequest
+from tidelog.wire.messages.update_features import UpdateFeaturesRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ def passed_on(store: QuorumStore, settings: LiveSettings, desk: QuorumDesk) -> l
         serve(IncrementalAlterConfigsRequest, IncrementalAlterConfigsHandler(store)),
         serve(AlterClientQuotasRequest, AlterClientQuotasHandler(store)),
         serve(UnregisterBrokerRequest, UnregisterBrokerHandler(store)),
+        serve(UpdateFeaturesRequest, UpdateFeaturesHandler(store)),
         serve(DescribeQuorumRequest, DescribeQuorumHandler(desk)),
         serve(AddRaftVoterRequest, AddRaftVoterHandler(desk)),
         serve(RemoveRaftVoterRequest, RemoveRaftVoterHandler(desk)),

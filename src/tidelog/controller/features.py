@@ -5,8 +5,9 @@ ApiVersions advertises SUPPORTED and the features of the image. A feature is lis
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
 
 from tidelog.controller.state import Controller
 from tidelog.machine.runtime import Result
@@ -19,8 +20,9 @@ METADATA_VERSION: Final = "metadata.version"
 # The levels of Kafka 4.0-IV3 and 4.2-IV1: all records have their newest form in each of them.
 METADATA_VERSION_LOWEST: Final = 25
 METADATA_VERSION_HIGHEST: Final = 29
-# KIP-966; not SUPPORTED until brokers act on it, but elections already obey it.
+# Who may lead without loss when too few are in sync is remembered (KIP-966).
 ELIGIBLE_LEADER_REPLICAS: Final = "eligible.leader.replicas.version"
+ELIGIBLE_LEADER_REPLICAS_HIGHEST: Final = 1
 
 # From level 2 on producers get a new epoch with every end of a transaction, and need not add partitions (KIP-890).
 TRANSACTION_VERSION: Final = "transaction.version"
@@ -34,7 +36,22 @@ SUPPORTED: Final[Mapping[str, FeatureRange]] = {
     METADATA_VERSION: FeatureRange(METADATA_VERSION_LOWEST, METADATA_VERSION_HIGHEST),
     TRANSACTION_VERSION: FeatureRange(0, TRANSACTION_VERSION_HIGHEST),
     GROUP_VERSION: FeatureRange(0, GROUP_VERSION_HIGHEST),
+    ELIGIBLE_LEADER_REPLICAS: FeatureRange(0, ELIGIBLE_LEADER_REPLICAS_HIGHEST),
 }
+
+
+class Direction(IntEnum):
+    """What a change of a feature's level may do, as in UpdateFeatures."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class FeatureUpdate(NamedTuple):
+    name: str
+    level: int
+    direction: int
 
 
 def bootstrap_records() -> list[Message]:
@@ -46,6 +63,49 @@ def bootstrap(controller: Controller) -> Result[Message, None]:
     """The first command of a leader: an empty cluster gets its features, any other is left as it is."""
     started = METADATA_VERSION in controller.image.features
     return Result([] if started else bootstrap_records(), None)
+
+
+def update_features(
+    controller: Controller, updates: Sequence[FeatureUpdate], *, validate_only: bool
+) -> Result[Message, ProtocolError | None]:
+    """Set the levels of some features, all of them or none (UpdateFeatures)."""
+    try:
+        for update in updates:
+            _check_update(controller.image, update)
+        if len({update.name for update in updates}) != len(updates):
+            raise ProtocolError(ErrorCode.INVALID_REQUEST, "A feature is named more than once.")
+    except ProtocolError as error:
+        return Result([], error)
+    if validate_only:
+        return Result([], None)
+    return Result([FeatureLevelRecord(name=update.name, feature_level=update.level) for update in updates], None)
+
+
+def _check_update(image: ClusterImage, update: FeatureUpdate) -> None:
+    name, level, direction = update
+    if direction not in tuple(Direction):
+        raise ProtocolError(ErrorCode.INVALID_UPDATE_VERSION, f"{direction} is no way to change the level of {name}.")
+    supported = SUPPORTED.get(name)
+    if supported is None:
+        raise ProtocolError(ErrorCode.INVALID_UPDATE_VERSION, f"The controller does not support the feature {name}.")
+    current = image.features.get(name, 0)
+    if level < current and direction == Direction.UPGRADE:
+        raise ProtocolError(
+            ErrorCode.INVALID_UPDATE_VERSION,
+            f"{name} is at level {current}: {level} is a downgrade, and none was asked for.",
+        )
+    if level > current and direction != Direction.UPGRADE:
+        raise ProtocolError(ErrorCode.INVALID_UPDATE_VERSION, f"{name} is at level {current}: {level} is no downgrade.")
+    ranges = [("the controller", supported)]
+    ranges += [
+        (f"broker {node}", broker.features.get(name, FeatureRange(0, 0))) for node, broker in image.brokers.items()
+    ]
+    for who, (lowest, highest) in ranges:
+        if not lowest <= level <= highest:
+            raise ProtocolError(
+                ErrorCode.INVALID_UPDATE_VERSION,
+                f"{name} {level} is out of reach: {who} supports {lowest} to {highest}.",
+            )
 
 
 def check_broker_features(image: ClusterImage, broker: BrokerRegistration) -> None:

@@ -7,7 +7,15 @@ import pytest
 
 from harness.controller_desk import Desk
 from tidelog.controller import brokers, producer_ids
-from tidelog.controller.features import METADATA_VERSION, SUPPORTED, bootstrap
+from tidelog.controller.features import (
+    ELIGIBLE_LEADER_REPLICAS,
+    METADATA_VERSION,
+    SUPPORTED,
+    Direction,
+    FeatureUpdate,
+    bootstrap,
+    update_features,
+)
 from tidelog.controller.state import Controller
 from tidelog.controller.topics import NewTopic, create
 from tidelog.machine.runtime import Result
@@ -130,12 +138,20 @@ def test_a_new_controller_gives_every_broker_a_full_session() -> None:
 
 
 @pytest.mark.req("G3")
-def test_when_all_brokers_are_fenced_nobody_leads_until_one_of_the_isr_returns() -> None:
+@pytest.mark.parametrize("remembers_eligible_leaders", [True, False])
+def test_when_all_brokers_are_fenced_nobody_leads_until_the_last_in_sync_returns(
+    remembers_eligible_leaders: bool,
+) -> None:
     desk = Desk(nodes=(1, 2))
+    if not remembers_eligible_leaders:
+        update = FeatureUpdate(ELIGIBLE_LEADER_REPLICAS, 0, Direction.SAFE_DOWNGRADE)
+        desk.run(update_features, [update], validate_only=False)
     desk.run(create, [NewTopic("orders", assignments=[(0, [1, 2])])])
     desk.beat(1, want_fence=True)
     desk.beat(2, want_fence=True)
-    assert (desk.partition("orders").leader, desk.partition("orders").isr) == (NO_NODE, (2,))
+    partition = desk.partition("orders")
+    last = partition.eligible_leader_replicas if remembers_eligible_leaders else partition.isr
+    assert (partition.leader, last) == (NO_NODE, (2,))
 
     desk.beat(1)
     assert desk.partition("orders").leader == NO_NODE

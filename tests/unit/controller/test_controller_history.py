@@ -115,14 +115,16 @@ class History(RuleBasedStateMachine):
             assert list(topic.partitions) == list(range(len(topic.partitions)))
             for partition in topic.partitions.values():
                 assert len(set(partition.replicas)) == len(partition.replicas) == len(partition.directories)
-                assert partition.isr
+                eligible = partition.eligible_leader_replicas
+                assert partition.isr or eligible or partition.last_known_elr
+                assert not set(eligible) & set(partition.isr)
                 assert set(partition.isr) <= set(partition.replicas)
                 assert partition.leader == NO_NODE or partition.leader in partition.isr
                 assert partition.leader == NO_NODE or partition.leader in active
                 # Who is gone has left the ISR, unless it was the last one in it.
                 assert partition.leader == NO_NODE or set(partition.isr) <= active
                 # Nobody leads only while nobody who might is there.
-                assert partition.leader != NO_NODE or not active & set(partition.isr)
+                assert partition.leader != NO_NODE or not active & {*partition.isr, *eligible}
 
     @invariant()
     def both_ways_lead_to_a_topic(self) -> None:
