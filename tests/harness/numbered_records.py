@@ -92,7 +92,8 @@ def read_all(bootstrap_servers: str, topic: str) -> dict[int, list[tuple[int, in
         _, end = consumer.get_watermark_offsets(where, 30)
         consumer.assign([where])
         while len(found[partition]) < end:
-            for message in consumer.consume(5_000, 10):
+            # It waits for all of them, or for so long.
+            for message in consumer.consume(5_000, 0.2):
                 assert message.error() is None, message.error()
                 found[partition].append((int(message.value()), message.offset()))
     consumer.close()
