@@ -24,8 +24,6 @@ NOT_SERVED = {
     "test_admin_integration": {
         "test_create_describe_delete_acls": 29,
         "test_alter_replica_log_dirs": 34,
-        "test_describe_metadata_quorum": 55,
-        "test_alter_partition_reassignments": 45,
     }
 }
 
