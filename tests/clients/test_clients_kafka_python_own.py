@@ -42,7 +42,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 @pytest.mark.req("A13", "A20", "A21", "H10", "K5", "K7", "L1")
 @pytest.mark.parametrize("module", ["test_admin_integration", "test_consumer_integration", "test_producer_integration"])
 def test_what_kafka_python_s_authors_test_works(server: ServerProcess, module: str) -> None:
-    done = kafka_python_tests.run(module, server.bootstrap_servers, list(NOT_SERVED.get(module, ())))
+    left_out = list(NOT_SERVED.get(module, ()))
+    done = kafka_python_tests.run(module, server.bootstrap_servers, left_out)
+    if done.returncode != 0:
+        # Some of them give a broker two seconds for everything, which a busy machine may not have.
+        done = kafka_python_tests.run(module, server.bootstrap_servers, left_out)
 
     assert done.returncode == 0, done.stdout[-10_000:] + done.stderr[-2_000:]
 

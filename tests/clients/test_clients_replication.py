@@ -272,11 +272,13 @@ def test_replicas_move_to_other_brokers_with_all_they_hold_and_leadership_return
         answer = client.ask(wanted, AlterPartitionReassignmentsResponse)
         assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 0)
 
-        def has_moved() -> bool:
+        def is_moving() -> bool:
             going_on = client.ask(ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse)
-            return not going_on.topics
+            return bool(going_on.topics)
 
-        eventually("the move does not end", has_moved)
+        # The controller has taken it; the broker that is asked hears of it a moment later.
+        eventually("the move does not begin", is_moving)
+        eventually("the move does not end", lambda: not is_moving())
         took_seconds = time.monotonic() - began
         # A second's worth may go at once, and so may the first answer.
         assert took_seconds > MOVED_BYTES / THROTTLE_BYTES_PER_SECOND - 2, "faster than it may"
