@@ -86,7 +86,7 @@ class Member:
 @contextmanager
 def members_of(port: int, groups: Sequence[str], size: int, topic: str) -> Iterator[list[list[Member]]]:
     """Connected members of several groups, not joined yet; their connections are closed afterwards."""
-    _wait_for_coordinators(port, groups)
+    wait_for_coordinators(port, groups)
     crews = [[Member(port, group, topic) for _ in range(size)] for group in groups]
     try:
         yield crews
@@ -140,7 +140,7 @@ def _prefixed(message: ConsumerProtocolAssignment | ConsumerProtocolSubscription
     return _VERSION.pack(PROTOCOL_VERSION) + encode(message, PROTOCOL_VERSION)
 
 
-def _wait_for_coordinators(port: int, groups: Sequence[str]) -> None:
+def wait_for_coordinators(port: int, groups: Sequence[str]) -> None:
     """The first question creates the topic of offsets; a coordinator serves when it knows what was committed."""
     with RawClient(f"{HOST}:{port}", TIMEOUT_SECONDS) as client:
         for group in groups:

@@ -11,7 +11,7 @@ import msgspec
 
 from bench.generators import Measured, load_from_arguments, print_result
 from bench.generators.lanes import AnswersOfSize, Lane, Lanes
-from bench.generators.members import members_of
+from bench.generators.members import wait_for_coordinators
 from bench.generators.pipelined_produce import cycle
 from bench.generators.window import Window
 from bench.topics import Topic
@@ -65,8 +65,7 @@ def _at(partition: int) -> OffsetCommitRequestPartition:
 
 def run(load: Load) -> Committed:
     groups = [f"{load.prefix}-{number:04}" for number in range(load.connections)]
-    with members_of(load.port, groups, 0, load.topic.name):
-        pass  # The coordinators serve now.
+    wait_for_coordinators(load.port, groups)
     answer_bytes = answer_size(load, groups[0])
     lanes = Lanes([Lane(load.port, *_work(load, group, answer_bytes)) for group in groups], load.in_flight)
     window = Window(load.broker_pid)

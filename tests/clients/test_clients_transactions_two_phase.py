@@ -22,6 +22,7 @@ from harness.raw_transactions import (
     read_committed,
 )
 from harness.server import ServerProcess, StartBroker
+from harness.tidelog_server import tidelog_server
 from tidelog.model.errors import ErrorCode
 
 INIT_VERSION = 6
@@ -36,10 +37,12 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def broker(start_broker: StartBroker, on_apache_kafka: bool) -> ServerProcess:
-    if on_apache_kafka:
-        pytest.skip("Apache Kafka 4.2 refuses to keep a prepared transaction")
-    return start_broker(SETTINGS)
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """Ours, whichever server the other tests are asked to use: no other keeps transactions yet."""
+    made = tidelog_server(tmp_path_factory.mktemp("broker"), SETTINGS)
+    made.start()
+    yield made
+    made.stop()
 
 
 @pytest.fixture

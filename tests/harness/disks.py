@@ -11,6 +11,7 @@ import os
 import shutil
 import struct
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Final
@@ -25,6 +26,8 @@ IMAGE_MEBIBYTES: Final = {"ext4": 128, "xfs": 320}
 
 def why_not(kind: str) -> str | None:
     """Why file systems of this kind cannot be mounted here; None when they can."""
+    if sys.platform != "linux":
+        return "loop devices and tmpfs are Linux's"
     if os.geteuid() != 0:
         return "only root may mount"
     if kind != "tmpfs":

@@ -20,6 +20,8 @@ from tidelog.wire.records import Record, build_batch, read_records
 PARTITION: Final = TopicPartition(TopicName("tides"), PartitionIndex(0))
 EPOCH: Final = LeaderEpoch(0)
 NOON_MS: Final = 1_700_000_000_000
+# So small that a few records fill a segment and have entries in its index.
+SMALL = LogConfig(segment_bytes=2000, index_interval_bytes=300)
 
 
 def batch_of(
@@ -123,3 +125,13 @@ def check_indexes(log: PartitionLog) -> None:
             )
         largest = max((found.max_timestamp for found in by_position.values()), default=-1)
         assert segment.largest_timestamp().timestamp == largest
+
+
+def fill(log: PartitionLog, count: int, *, step_ms: int = 1) -> dict[int, bytes]:
+    """Append `count` batches of one to three records; returns what a reader must find."""
+    expected: dict[int, bytes] = {}
+    for number in range(count):
+        values = [b"%06d-%d" % (number, part) + b"." * 50 for part in range(number % 3 + 1)]
+        base = append(log, *values, timestamp=NOON_MS + number * step_ms)
+        expected |= {base + part: value for part, value in enumerate(values)}
+    return expected
