@@ -64,7 +64,7 @@ sim: setup  ## thousands of seeds of every simulation that takes a number of the
 soak: setup kafka debian  ## an hour of faults on three brokers, clients in other processes, and a judgement (SOAK_ARGS=--minutes 5)
 	$(BIN)/python -m soak run $(SOAK_ARGS)
 
-docs: setup  ## write docs/requirements.md from the tests' markers
+docs: setup $(STAMPS)/spark  ## write docs/requirements.md from the tests' markers
 	$(BIN)/python scripts/requirements_doc.py
 
 setup: $(STAMPS)/dev  ## the virtual environment with everything that development needs
