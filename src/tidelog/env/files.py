@@ -267,3 +267,13 @@ class RealFiles:
     def total_bytes(self, path: str) -> int:
         status = os.statvfs(path)
         return status.f_blocks * status.f_frsize
+
+
+class ReadOnlyFiles(RealFiles):
+    """The same for who looks into another's files, and may not be allowed to write them."""
+
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False) -> RealFile:
+        assert not create
+        return RealFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)

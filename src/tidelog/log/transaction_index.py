@@ -28,6 +28,16 @@ class AbortedTransaction(NamedTuple):
     last_stable_offset: Offset
 
 
+def aborted_in(data: bytes, path: str) -> list[AbortedTransaction]:
+    """What the bytes of an index say; a torn entry at the end is left out. Raises CorruptLog."""
+    aborted = []
+    for version, producer, first, last, stable in _ENTRY.iter_unpack(data[: len(data) // _ENTRY.size * _ENTRY.size]):
+        if version > _VERSION:
+            raise CorruptLog(f"{path} has an entry of the unknown version {version}")
+        aborted.append(AbortedTransaction(ProducerId(producer), Offset(first), Offset(last), Offset(stable)))
+    return aborted
+
+
 class TransactionIndex:
     """The aborted transactions of one segment, in the order of their markers."""
 
@@ -58,14 +68,7 @@ class TransactionIndex:
         except FileNotFoundError:
             self._is_absent = True
             return []
-        aborted = []
-        for version, producer, first, last, stable in _ENTRY.iter_unpack(
-            data[: len(data) // _ENTRY.size * _ENTRY.size]
-        ):
-            if version > _VERSION:
-                raise CorruptLog(f"{self._path} has an entry of the unknown version {version}")
-            aborted.append(AbortedTransaction(ProducerId(producer), Offset(first), Offset(last), Offset(stable)))
-        return aborted
+        return aborted_in(data, self._path)
 
     def overlapping(self, start: Offset, up_to: Offset) -> tuple[list[AbortedTransaction], bool]:
         """The aborted transactions with records in [start, up_to), and whether later segments hold no more of them."""

@@ -10,13 +10,13 @@ from pyspark.sql.types import StructType
 
 from tidelog.model.ids import Offset
 from tidelog.spark.errors import DataLoss
-from tidelog.spark.fetching import read_range
 from tidelog.spark.filters import Narrowing, narrow
 from tidelog.spark.log_ends import LogEnds
 from tidelog.spark.options import ReadOptions, Times
 from tidelog.spark.planning import Range, ranges
 from tidelog.spark.positions import Positions
 from tidelog.spark.schema import OURS, check_schema, for_spark
+from tidelog.spark.segments import located, read_any_way
 
 
 class RangePartition(InputPartition):
@@ -39,6 +39,8 @@ class BatchReader(DataSourceReader):
         ends = LogEnds(self._options)
         try:
             found = self._plan(ends)
+            if self._options.via_segments:
+                found = located(self._options, ends.cluster, found)
         finally:
             ends.close()
         # Spark would make a task of its own of an empty list.
@@ -48,7 +50,7 @@ class BatchReader(DataSourceReader):
         assert isinstance(partition, RangePartition)
         if partition.wanted is None:
             return
-        for batch in read_range(self._options, partition.wanted, [OURS[name] for name in self._names]):
+        for batch in read_any_way(self._options, partition.wanted, [OURS[name] for name in self._names]):
             yield for_spark(batch, self._names)
 
     def _plan(self, ends: LogEnds) -> list[Range]:

@@ -25,6 +25,8 @@ EARLIEST_NAME: Final = "earliest"
 LATEST_NAME: Final = "latest"
 COMMITTED: Final = "read_committed"
 UNCOMMITTED: Final = "read_uncommitted"
+NETWORK: Final = "network"
+SEGMENTS: Final = "segments"
 
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SPELLED: Final = re.compile(r"(\d+)\s*([a-z]*)")
@@ -104,6 +106,8 @@ class ReadOptions:
     group_id: str | None
     fetch_bytes: int
     request_timeout_s: float
+    via_segments: bool = False
+    log_dirs: tuple[str, ...] = ()
 
 
 def parse_read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
@@ -127,7 +131,11 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOp
         group_id=given.text("kafka.group.id"),
         fetch_bytes=given.positive("fetchBytes") or FETCH_BYTES,
         request_timeout_s=given.duration_ms("kafka.request.timeout.ms", REQUEST_TIMEOUT_MS) / 1000,
+        via_segments=_is_via_segments(given),
+        log_dirs=tuple(path.strip() for path in (given.text("logDirs") or "").split(",") if path.strip()),
     )
+    if parsed.log_dirs and not parsed.via_segments:
+        raise InvalidOption("Option logDirs is for via=segments; records come over the network.")
     least, most = parsed.offsets_per_trigger_min, parsed.offsets_per_trigger_max
     if least is not None and most is not None and least > most:
         raise InvalidOption(f"Option minOffsetsPerTrigger ({least}) is larger than maxOffsetsPerTrigger ({most}).")
@@ -273,3 +281,10 @@ def _isolation(given: _Given) -> bool:
     if level not in (COMMITTED, UNCOMMITTED):
         raise InvalidOption(f"Option {name} is {COMMITTED} or {UNCOMMITTED}, not '{level}'.")
     return level == COMMITTED
+
+
+def _is_via_segments(given: _Given) -> bool:
+    via = (given.text("via") or NETWORK).lower()
+    if via not in (NETWORK, SEGMENTS):
+        raise InvalidOption(f"Option via is {NETWORK} or {SEGMENTS}, not '{via}'.")
+    return via == SEGMENTS

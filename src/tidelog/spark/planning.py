@@ -20,6 +20,8 @@ class Range:
     partition: TopicPartition
     start: Offset
     end: Offset
+    # Where the partition's files are, for who reads those instead of asking the broker.
+    folder: str = ""
 
     @property
     def offsets(self) -> int:

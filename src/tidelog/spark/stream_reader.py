@@ -25,12 +25,12 @@ from tidelog.client.groups import Groups
 from tidelog.model.ids import Offset
 from tidelog.spark.batch_reader import RangePartition
 from tidelog.spark.errors import DataLoss
-from tidelog.spark.fetching import read_range
 from tidelog.spark.log_ends import LogEnds
 from tidelog.spark.options import ReadOptions
 from tidelog.spark.planning import limited, ranges, waiting_offsets
 from tidelog.spark.positions import Positions, PositionTree, positions_of, tree_of
 from tidelog.spark.schema import OURS, check_schema, for_spark
+from tidelog.spark.segments import located, read_any_way
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -87,13 +87,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             partitions_min=self._options.partitions_min,
             records_max=self._options.records_per_partition_max,
         )
+        if self._options.via_segments:
+            found = located(self._options, self._asking().cluster, found)
         return [RangePartition(one) for one in found]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, RangePartition)
         if partition.wanted is None:
             return
-        for batch in read_range(self._options, partition.wanted, [OURS[name] for name in self._names]):
+        for batch in read_any_way(self._options, partition.wanted, [OURS[name] for name in self._names]):
             yield for_spark(batch, self._names)
 
     def commit(self, end: Mapping[str, Mapping[str, int]]) -> None:
