@@ -69,7 +69,7 @@ class NoConnection:
     closed = False
     peer_host = ""
     listener_name = ""
-    produce_heads: Any = None
+    run_reader: Any = None
 
     def answered(self, call: Call) -> None: ...
 
@@ -107,7 +107,9 @@ class Broker:
         now_ms = clock.now_ms()
         handler = ProduceHandler(led, self.turn, nothing, lambda: now_ms, nothing)
         self.dispatch = Dispatch(
-            [serve(ProduceRequest, handler)], self.turn.write_now, RepeatedProduce(led, self.turn, lambda: now_ms)
+            [serve(ProduceRequest, handler)],
+            self.turn.write_now,
+            RepeatedProduce(led, self.turn, lambda: now_ms, 1 << 20),
         )
         self.now_ms = now_ms
 
@@ -132,9 +134,7 @@ def through_connections_us(broker: Broker, frame: bytes) -> float:
     connections = []
     for near, _ in pairs:
         near.setblocking(False)
-        connections.append(
-            Connection(near, "", "", NoPoller(), broker.turn, broker.dispatch.handle_frame, 1 << 20, lambda *_: None)
-        )
+        connections.append(Connection(near, "", "", NoPoller(), broker.turn, broker.dispatch, 1 << 20, lambda *_: None))
     requests = frame * (REQUESTS_PER_TURN // CONNECTIONS)
     best = float("inf")
     for _ in range(RUNS):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 import tidelog
-from harness.raw_client import RawClient, batch_of, create_topic, produce_request
+from harness.raw_client import RawClient, batch_of, create_topic, fetch_request, produce_request
 from tidelog.model.errors import ErrorCode
+from tidelog.wire.batch import iter_headers
+from tidelog.wire.frames import encode_request
 from tidelog.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntryData,
@@ -15,6 +19,7 @@ from tidelog.wire.messages.alter_client_quotas import (
     OpData,
 )
 from tidelog.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from tidelog.wire.messages.fetch import FetchResponse
 from tidelog.wire.messages.produce import PartitionProduceResponse, ProduceResponse
 from tidelog.wire.records import Record, build_batch
 
@@ -62,6 +67,73 @@ def test_a_repeated_batch_of_an_idempotent_producer_is_written_once(client: RawC
     ]
     order = [0, 1, 2, 1, 2]
     assert [send(client, topic, batches[number]).base_offset for number in order] == order
+
+
+def pipelined(client: RawClient, topic: str, batches: list[bytes], partitions: int = 1) -> list[tuple[int, int]]:
+    """All of them in one piece, behind a first one that shows the form; error and offset of each."""
+    send(client, topic, batch_of(b"first"))
+    frames = [
+        encode_request(produce_request(topic, batch, number % partitions), VERSION, 1000 + number, "raw")
+        for number, batch in enumerate(batches)
+    ]
+    client.socket.sendall(b"".join(frames))
+    answers = []
+    for _ in frames:
+        (answer,) = client.receive(ProduceResponse, VERSION).responses[0].partition_responses
+        answers.append((answer.error_code, answer.base_offset))
+    return answers
+
+
+def test_a_bad_batch_in_the_middle_of_a_pipeline_gets_its_own_error(client: RawClient, topic: str) -> None:
+    create_topic(client, topic)
+    good = batch_of(b"value")
+    corrupt = bytearray(good)
+    corrupt[-1] ^= 1
+    assert pipelined(client, topic, [good, good, bytes(corrupt), good]) == [
+        (0, 1),
+        (0, 2),
+        (ErrorCode.CORRUPT_MESSAGE, -1),
+        (0, 3),
+    ]
+
+
+def test_pipelined_batches_of_an_idempotent_producer_are_written_once_and_in_sequence(
+    client: RawClient, topic: str
+) -> None:
+    create_topic(client, topic)
+    now_ms = int(time.time() * 1000)
+    batches = [
+        build_batch([Record(0, now_ms, None, b"v")], producer_id=4000, producer_epoch=0, base_sequence=sequence)
+        for sequence in (0, 1, 1, 2, 7, 3)
+    ]
+    assert pipelined(client, topic, batches) == [
+        (0, 1),
+        (0, 2),
+        (0, 2),
+        (0, 3),
+        (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1),
+        (0, 4),
+    ]
+
+
+def test_a_pipeline_goes_on_over_many_segments(client: RawClient, topic: str) -> None:
+    create_topic(client, topic, segment_bytes="2000000", segment_index_bytes="100")
+    batches = [batch_of(bytes(size)) for size in (10, 1000, 20_000) * 60]
+    assert pipelined(client, topic, batches) == [(0, number) for number in range(1, 181)]
+    offset = 0
+    while offset < 181:
+        (read,) = client.ask(fetch_request(topic, {0: offset}), FetchResponse, 12).responses[0].partitions
+        assert read.records is not None
+        for _, header in iter_headers(read.records):
+            assert header.base_offset == offset
+            offset = header.next_offset
+
+
+def test_a_pipeline_may_go_to_several_partitions(client: RawClient, topic: str) -> None:
+    create_topic(client, topic, 3)
+    assert pipelined(client, topic, [batch_of(b"v")] * 9, 3) == [
+        (0, number // 3 + (1 if number % 3 == 0 else 0)) for number in range(9)
+    ]
 
 
 def test_a_deleted_topic_is_noticed(client: RawClient, topic: str) -> None:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Final
 from uuid import NAMESPACE_URL, uuid5
 
 from tidelog.broker.apis import Parts, build_dispatch
-from tidelog.broker.call import Call
 from tidelog.broker.compactor import Compactor
-from tidelog.broker.connection import Connection
+from tidelog.broker.connection import Connection, HandlesRequests
 from tidelog.broker.controller_apis import passed_on
 from tidelog.broker.fetch_sessions import FetchSessions
 from tidelog.broker.forwarding import Forwarding
@@ -205,9 +204,7 @@ class BrokerNode:
             raise
         for listener, sock in controllers:
             assert quorum.dispatch is not None
-            self._listeners.append(
-                self._listener(listener, sock, quorum.dispatch.handle_frame, quorum.connection_closed)
-            )
+            self._listeners.append(self._listener(listener, sock, quorum.dispatch, quorum.connection_closed))
             self._listeners[-1].start()
         self._client_sockets = clients
         if config.is_broker:
@@ -365,7 +362,7 @@ class BrokerNode:
         throttling = Throttling(dispatch, windows, self._loop, self._steady_ms)
         self._publisher.subscribe(throttling.apply)
         for listener, sock in self._client_sockets:
-            self._client_listeners.append(self._listener(listener, sock, dispatch.handle_frame))
+            self._client_listeners.append(self._listener(listener, sock, dispatch))
         self._client_sockets = []
         if self.own.metrics_port is not None:
             # Loaded only when asked for: the library takes longer to import than the broker to start.
@@ -385,7 +382,7 @@ class BrokerNode:
         self,
         listener: ListenerAddress,
         sock: socket.socket,
-        handle_frame: Callable[[Connection, memoryview], Call | None],
+        requests: HandlesRequests,
         connection_closed: Callable[[Connection], None] | None = None,
     ) -> Listener:
         config = self.config
@@ -394,7 +391,7 @@ class BrokerNode:
             sock,
             self._loop,
             self._turn,
-            handle_frame,
+            requests,
             frame_bytes_max=config.socket_request_max_bytes,
             connections_max=config.max_connections,
             connections_per_address_max=config.max_connections_per_ip,

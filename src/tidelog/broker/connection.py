@@ -18,7 +18,7 @@ from tidelog.broker.call import Call
 from tidelog.broker.turn import Turn
 from tidelog.log.file_slice import FileSlice
 from tidelog.wire.compiler import Output
-from tidelog.wire.produce_form import HeadReader
+from tidelog.wire.produce_run import RunReader
 
 FRAME_SIZE: Final = Struct(">i")
 # Linux only; elsewhere the header of a fetch answer may leave as a packet of its own.
@@ -43,6 +43,20 @@ class Poller(Protocol):
     def remove_writer(self, fd: int) -> bool: ...
 
 
+class HandlesRequests(Protocol):
+    """Where requests go: `broker/dispatch.py`."""
+
+    def handle_frame(self, connection: Connection, frame: memoryview) -> Call | None:
+        """Handle one request, without its length."""
+        ...
+
+    def handle_run(
+        self, connection: Connection, reader: RunReader, view: memoryview, position: int, end: int
+    ) -> tuple[Call, int] | None:
+        """Handle requests together that are alike, if there are such, and say where they end."""
+        ...
+
+
 class Connection:
     __slots__ = (
         "_backlog",
@@ -55,7 +69,6 @@ class Connection:
         "_filled",
         "_flush_scheduled",
         "_frame_bytes_max",
-        "_handle_frame",
         "_mutes",
         "_on_close",
         "_out",
@@ -63,6 +76,7 @@ class Connection:
         "_poller",
         "_reading",
         "_recv_into",
+        "_requests",
         "_socket",
         "_turn",
         "_writing",
@@ -70,8 +84,8 @@ class Connection:
         "closed",
         "listener_name",
         "peer_host",
-        "produce_heads",
         "received_bytes",
+        "run_reader",
         "seen_bytes",
         "sent_bytes",
     )
@@ -83,7 +97,7 @@ class Connection:
         listener_name: str,
         poller: Poller,
         turn: Turn,
-        handle_frame: Callable[[Connection, memoryview], Call | None],
+        requests: HandlesRequests,
         frame_bytes_max: int,
         on_close: Callable[[Connection, str], None],
     ) -> None:
@@ -92,7 +106,7 @@ class Connection:
         self._recv_into = sock.recv_into
         self._poller = poller
         self._turn = turn
-        self._handle_frame = handle_frame
+        self._requests = requests
         self._frame_bytes_max = frame_bytes_max
         self._on_close = on_close
         self._carried = b""
@@ -113,7 +127,7 @@ class Connection:
         self.listener_name = listener_name
         self.closed = False
         # How the requests of a producer that repeats itself are read.
-        self.produce_heads: HeadReader | None = None
+        self.run_reader: RunReader | None = None
         self.active_at = 0.0
         self.received_bytes = 0
         self.sent_bytes = 0
@@ -168,7 +182,7 @@ class Connection:
             frame_end = position + 4 + size
             if frame_end > end:
                 if size + 4 > CARRIED_BYTES_MAX:
-                    self._begin_body(view[position + 4 : end], size)
+                    self._begin_body(view[position:end], size + 4)
                     return True
                 break
             if self._out_bytes > ANSWERS_QUEUED_BYTES_MAX or len(self._calls) >= self._calls_max:
@@ -176,18 +190,24 @@ class Connection:
                 self._backlog = memoryview(bytearray(view[position:end]))
                 self._pause_reading()
                 return False
-            self._request(view[position + 4 : frame_end])
+            run = None
+            if self.run_reader is not None:
+                run = self._requests.handle_run(self, self.run_reader, view, position, end)
+            if run is not None:
+                call: Call | None
+                call, frame_end = run
+            elif not self.closed:
+                call = self._requests.handle_frame(self, view[position + 4 : frame_end])
             if self.closed:
                 return False
             position = frame_end
+            if call is not None:
+                self._called(call)
         if position < end:
             self._carried = bytes(view[position:end])
         return True
 
-    def _request(self, frame: memoryview) -> None:
-        call = self._handle_frame(self, frame)
-        if call is None:
-            return
+    def _called(self, call: Call) -> None:
         calls = self._calls
         if call.output is not None and not calls:
             self._queue(call.output)
@@ -236,7 +256,7 @@ class Connection:
         if self._filled == self._body_bytes:
             self._body = None
             self._turn.large_buffers.done_this_turn(body)
-            self._request(memoryview(body)[: self._body_bytes])
+            self._consume(memoryview(body), self._body_bytes)
 
     def _pause_reading(self) -> None:
         if self._reading:

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from tidelog.broker.call import Call
 from tidelog.broker.connection import Connection
 from tidelog.broker.logs import log
+from tidelog.broker.repeated_produce import RepeatedCalls
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.apis import API_NAMES
 from tidelog.wire.compiler import reader
@@ -18,7 +19,7 @@ from tidelog.wire.frames import parse_request_header
 from tidelog.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from tidelog.wire.messages.produce import ProduceRequest
 from tidelog.wire.primitives import MalformedMessage
-from tidelog.wire.produce_form import HeadReader
+from tidelog.wire.produce_run import RunReader
 from tidelog.wire.schema import Message, Request, Response, VersionRange
 
 PRODUCE: Final = 0
@@ -83,18 +84,22 @@ class _Route:
 class Repeats(Protocol):
     """The short way of requests whose form was seen before."""
 
-    def learn(self, version: int, frame: memoryview, request: ProduceRequest) -> HeadReader | None: ...
+    def learn(self, version: int, frame: memoryview, request: ProduceRequest) -> RunReader | None: ...
 
-    def stage(self, connection: Connection, reader: HeadReader, frame: memoryview) -> Call | None: ...
+    def stage(
+        self, connection: Connection, reader: RunReader, view: memoryview, position: int, end: int
+    ) -> tuple[RepeatedCalls, int] | None: ...
 
 
 class NoRepeats:
     """For a listener where nobody produces."""
 
-    def learn(self, version: int, frame: memoryview, request: ProduceRequest) -> HeadReader | None:
+    def learn(self, version: int, frame: memoryview, request: ProduceRequest) -> RunReader | None:
         return None
 
-    def stage(self, connection: Connection, reader: HeadReader, frame: memoryview) -> Call | None:
+    def stage(
+        self, connection: Connection, reader: RunReader, view: memoryview, position: int, end: int
+    ) -> tuple[RepeatedCalls, int] | None:
         return None
 
 
@@ -122,10 +127,6 @@ class Dispatch:
 
     def handle_frame(self, connection: Connection, frame: memoryview) -> Call | None:
         """Decode and handle one request. What the peer did wrong closes its connection and nothing else."""
-        if connection.produce_heads is not None:
-            repeated = self._repeated(connection, connection.produce_heads, frame)
-            if repeated is not None or connection.closed:
-                return repeated
         try:
             header = parse_request_header(frame)
         except MalformedMessage as error:
@@ -151,7 +152,7 @@ class Dispatch:
             if response is not None:
                 call.answer(response)
             elif self._takes_repeats and isinstance(request, ProduceRequest):
-                connection.produce_heads = self._repeats.learn(header.api_version, frame, request)
+                connection.run_reader = self._repeats.learn(header.api_version, frame, request)
         except MalformedMessage as error:
             connection.close(f"malformed {statistics.name} request v{header.api_version}: {error}")
             return None
@@ -161,23 +162,29 @@ class Dispatch:
         statistics.handler_ns += perf_counter_ns() - began
         return call
 
-    def _repeated(self, connection: Connection, heads: HeadReader, frame: memoryview) -> Call | None:
-        """The short way, if the request can take it."""
+    def handle_run(
+        self, connection: Connection, reader: RunReader, view: memoryview, position: int, end: int
+    ) -> tuple[Call, int] | None:
+        """Handle as many requests at the front of view[position:end] as can go the short way, and say where they end.
+
+        None when none can, or the connection was closed.
+        """
         if not self._takes_repeats:
-            connection.produce_heads = None
+            connection.run_reader = None
             return None
         statistics = self.statistics[PRODUCE]
         began = perf_counter_ns()
         try:
-            call = self._repeats.stage(connection, heads, frame)
+            taken = self._repeats.stage(connection, reader, view, position, end)
         except Exception:
             self._failed(connection, statistics)
             return None
-        if call is not None:
-            statistics.requests += 1
-            statistics.request_bytes += len(frame)
+        if taken is not None:
+            calls, following = taken
+            statistics.requests += calls.count
+            statistics.request_bytes += following - position
             statistics.handler_ns += perf_counter_ns() - began
-        return call
+        return taken
 
     def _failed(self, connection: Connection, statistics: ApiStatistics) -> None:
         """Ours to mend. The client is told by a closed connection, which it survives; the process goes on."""

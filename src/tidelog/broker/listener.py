@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from tidelog.broker.call import Call
-from tidelog.broker.connection import Connection
+from tidelog.broker.connection import Connection, HandlesRequests
 from tidelog.broker.logs import log
 from tidelog.broker.turn import Turn
 
@@ -45,7 +44,7 @@ class Listener:
         listening: socket.socket,
         loop: asyncio.AbstractEventLoop,
         turn: Turn,
-        handle_frame: Callable[[Connection, memoryview], Call | None],
+        requests: HandlesRequests,
         *,
         frame_bytes_max: int,
         connections_max: int,
@@ -58,7 +57,7 @@ class Listener:
         self._port: int = listening.getsockname()[1]
         self._loop = loop
         self._turn = turn
-        self._handle_frame = handle_frame
+        self._requests = requests
         self._frame_bytes_max = frame_bytes_max
         self._connections_max = connections_max
         self._per_address_max = connections_per_address_max
@@ -122,7 +121,7 @@ class Listener:
         self.accepted += 1
         self._per_address[host] += 1
         connection = Connection(
-            sock, host, self.name, self._loop, self._turn, self._handle_frame, self._frame_bytes_max, self._closed
+            sock, host, self.name, self._loop, self._turn, self._requests, self._frame_bytes_max, self._closed
         )
         connection.active_at = self._loop.time()
         self.connections.add(connection)

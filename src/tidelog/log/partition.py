@@ -36,7 +36,9 @@ from tidelog.wire.batch import (
     CONTROL_FLAG,
     LENGTH_OVERHEAD_BYTES,
     BatchHeader,
+    RunBatch,
     read_header,
+    stamp_run,
     write_base_offset_and_epoch,
 )
 
@@ -138,6 +140,36 @@ class PartitionLog:
         self._staged_count += 1
         self._next_offset = Offset(last + 1)
         return base
+
+    @property
+    def takes_runs(self) -> bool:
+        """Whether it is known until when the active segment is to be used."""
+        return self._roll_timestamp != _ASK_EVERY_TIME
+
+    def takes_run(self, count: int, length: int, latest: int, leader_epoch: LeaderEpoch) -> bool:
+        """Whether so many batches, bytes together and with no later timestamp, surely start no segment and no epoch.
+
+        A record has more than one byte, so there are fewer offsets than bytes.
+        """
+        segment = self._active
+        return (
+            segment.staged_size + length <= segment.full_at
+            and latest <= self._roll_timestamp
+            and self._next_offset + length <= segment.last_offset_max
+            and leader_epoch == self.epochs.latest
+            and segment.has_rows_for(count, length)
+        )
+
+    def stage_run(self, batches: Sequence[RunBatch], leader_epoch: LeaderEpoch) -> list[Offset]:
+        """The same as `stage` for each of some batches without producer ids, of which `takes_run` has said yes.
+
+        Gives the base offset of each, and the one after the last.
+        """
+        offsets = stamp_run(batches, self._next_offset, leader_epoch)
+        self._active.stage_run(batches, offsets)
+        self._staged_count += len(batches)
+        self._next_offset = offsets[-1]
+        return offsets
 
     def write_staged(self) -> None:
         """Write all staged batches with one gathered write; only then they are in the log. Raises LogWriteFailed."""

@@ -8,6 +8,7 @@ not ours.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Final
 
 from tidelog.env.files import Bytes, File, Files
@@ -20,6 +21,7 @@ from tidelog.log.open_files import OpenFiles
 from tidelog.log.time_index import TIME_ENTRY, TimeIndex, TimestampedOffset
 from tidelog.log.transaction_index import TransactionIndex
 from tidelog.model.ids import NO_TIMESTAMP, Offset
+from tidelog.wire.batch import RunBatch
 
 LOG_SUFFIX: Final = ".log"
 OFFSET_INDEX_SUFFIX: Final = ".index"
@@ -204,6 +206,29 @@ class Segment:
         self._bytes_since_row = since + length
         self.staged_size = position + length
         self._staged.append(view)
+
+    def has_rows_for(self, count: int, length: int) -> bool:
+        """Whether the indexes surely have room for so many batches with so many bytes together."""
+        rows = min(count, length // (self._interval + 1) + 1)
+        return self.offset_index.count + len(self._staged_rows) + rows < self._rows_max
+
+    def stage_run(self, batches: Sequence[RunBatch], offsets: Sequence[Offset]) -> None:
+        """Take batches that have their offsets, the one after the last included: the same as `stage` for each."""
+        position, since = self.staged_size, self._bytes_since_row
+        latest, interval = self._max_timestamp, self._interval
+        for index, (view, _, max_timestamp, _) in enumerate(batches, 1):
+            if max_timestamp > latest:
+                latest = self._max_timestamp = max_timestamp
+                self._max_timestamp_offset = offsets[index] - 1
+            if since > interval:
+                self._staged_rows.append((offsets[index] - 1, position, latest, self._max_timestamp_offset))
+                since = 0
+            length = len(view)
+            since += length
+            position += length
+            self._staged.append(view)
+        self._bytes_since_row = since
+        self.staged_size = position
 
     def write_staged(self) -> None:
         """One gathered write of all that is staged, then the index entries. On OSError nothing of it stays."""

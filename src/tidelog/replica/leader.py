@@ -7,7 +7,7 @@ decides nothing about who leads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from tidelog.log.epochs import EpochEnd
@@ -27,6 +27,7 @@ from tidelog.replica.waiting import AcksWaiter, WaitingAcks, Watcher
 from tidelog.wire.batch import (
     TRANSACTIONAL_FLAG,
     BatchHeader,
+    RunBatch,
     check_produced_batch,
     check_timestamp_range,
     read_header,
@@ -214,6 +215,61 @@ class PartitionLeader:
         if not self._staged:
             self._on_staged(self)
         self._staged.append(answer)
+
+    @property
+    def takes_runs(self) -> bool:
+        """Whether `stage_run` is worth a try: nothing about single batches is looked at here."""
+        return (
+            self._refusal is None
+            and self._rewriter is None
+            and not self.syncs_first
+            and not self._refuses_old
+            and self.log.takes_runs
+        )
+
+    def stage_run(self, batches: Sequence[RunBatch], length: int, answer: StagedAnswer) -> list[Offset] | None:
+        """Take batches that were checked, one behind the other, `length` bytes together: `stage` for each, but cheaper.
+
+        Gives the base offset of each, and the one after the last. They are fewer when one is for `stage` to judge, and
+        None when all are.
+        """
+        log = self.log
+        latest = max([batch[2] for batch in batches])
+        if not log.takes_run(len(batches), length, latest, self.epoch):
+            return None
+        if batches[0][3] is None:
+            offsets = log.stage_run(batches, self.epoch)
+        else:
+            offsets = self._stage_in_sequence(batches)
+            if not offsets:
+                return None
+            length = sum(len(batch[0]) for batch in batches[: len(offsets) - 1])
+        answer.base_offset = offsets[0]
+        answer.log_start_offset = log.start_offset
+        self.staged_end_offset = offsets[-1]
+        self.records_in += offsets[-1] - offsets[0]
+        self._staged_bytes += length
+        if not self._staged:
+            self._on_staged(self)
+        self._staged.append(answer)
+        return offsets
+
+    def _stage_in_sequence(self, batches: Sequence[RunBatch]) -> list[Offset]:
+        """Take batches of idempotent producers up to the first that is a duplicate, or has a wrong sequence."""
+        log = self.log
+        offsets: list[Offset] = []
+        for view, records_count, _, header in batches:
+            assert header is not None
+            try:
+                if log.producers.check(header) is not None:
+                    break
+            except ProtocolError:
+                break
+            base_offset = log.stage(header, view, self.epoch)
+            if not offsets:
+                offsets.append(base_offset)
+            offsets.append(Offset(base_offset + records_count))
+        return offsets
 
     def stage_own(self, batch: bytes, waiter: AcksWaiter) -> Offset:
         """Take a batch that the broker itself writes (a coordinator's records); returns the offset after it.

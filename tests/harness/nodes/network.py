@@ -14,6 +14,7 @@ from tidelog.broker.call import Call
 from tidelog.env.network import StreamUser
 from tidelog.log.file_slice import FileSlice
 from tidelog.wire.frames import LENGTH_BYTES
+from tidelog.wire.produce_run import RunReader
 
 Place = str
 
@@ -164,7 +165,7 @@ class ServedConnection:
         self.peer_host = peer
         self.listener_name = listener.name
         self.closed = False
-        self.produce_heads = None
+        self.run_reader: RunReader | None = None
         self._calls: deque[Call] = deque()
         self._out: list[bytes] = []
         self._flushing = False
@@ -179,7 +180,10 @@ class ServedConnection:
             return
         turn = self._listener.turn
         turn.begin()
-        call = self._listener.handle_frame(self, memoryview(bytearray(frame))[LENGTH_BYTES:])
+        view = memoryview(bytearray(frame))
+        requests, reader = self._listener.requests, self.run_reader
+        run = None if reader is None else requests.handle_run(self, reader, view, 0, len(view))
+        call = run[0] if run is not None else requests.handle_frame(self, view[LENGTH_BYTES:])
         if call is None or self.closed:
             return
         self._calls.append(call)
@@ -253,7 +257,7 @@ class SimulatedListener:
         bound: Bound,
         loop: object,
         turn: Any,
-        handle_frame: Any,
+        requests: Any,
         *,
         connection_closed: Any = None,
         **limits: object,
@@ -262,7 +266,7 @@ class SimulatedListener:
         self._bound = bound
         self.process = bound.process
         self.turn = turn
-        self.handle_frame = handle_frame
+        self.requests = requests
         self.connection_closed = connection_closed
         self.connections: set[ServedConnection] = set()
         self.is_serving = False

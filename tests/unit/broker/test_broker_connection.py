@@ -19,6 +19,7 @@ from tidelog.env.files import RealFiles
 from tidelog.log.file_slice import FileSlice
 from tidelog.wire.compiler import Output
 from tidelog.wire.frames import RequestHeader
+from tidelog.wire.produce_run import RunReader
 
 LENGTH = Struct(">i")
 FRAME_BYTES_MAX = 4 * 1024 * 1024
@@ -45,10 +46,15 @@ class Bench:
         self.close_reasons: list[str] = []
         self.handle: Callable[[Call, bytes], None] = lambda call, body: self.answer(call, body)
         self.connection = Connection(
-            ours, "127.0.0.1", "PLAINTEXT", self.loop, self.turn, self._handle, FRAME_BYTES_MAX, self._closed
+            ours, "127.0.0.1", "PLAINTEXT", self.loop, self.turn, self, FRAME_BYTES_MAX, self._closed
         )
 
-    def _handle(self, connection: Connection, view: memoryview) -> Call:
+    def handle_run(
+        self, connection: Connection, reader: RunReader, view: memoryview, position: int, end: int
+    ) -> tuple[Call, int] | None:
+        raise AssertionError("nobody has learned a form here")
+
+    def handle_frame(self, connection: Connection, view: memoryview) -> Call:
         body = bytes(view)
         self.frames.append(body)
         call = Call(connection, RequestHeader(0, 0, 0, None, 0))

@@ -1,0 +1,204 @@
+"""Produce requests of one form, one behind the other in a buffer: taken apart and checked together.
+
+A producer that pipelines sends many of them at a time, and what is done once for all of them is not done for each.
+Called by `broker/repeated_produce.py`. It takes only what is whole and without fault; the rest is for the decoder,
+which says what is wrong.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from struct import Struct
+from typing import Final
+
+from tidelog.wire.batch import (
+    CHECKED_POSITION,
+    COMPRESSION_MASK,
+    HEADER,
+    HEADER_BYTES,
+    LAST_COMPRESSION,
+    LENGTH_OVERHEAD_BYTES,
+    MAGIC,
+    NOT_FOR_CLIENTS,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    RunBatch,
+)
+from tidelog.wire.crc import crc32c
+from tidelog.wire.primitives import uvarint
+from tidelog.wire.produce_form import HEAD_POSITION, TAIL_BYTES
+
+FRAME_LENGTH_BYTES: Final = 4
+# Longer records than three bytes of a length can say are rare, and dear enough without this.
+LENGTH_BYTES_MAX: Final = 3
+# A run holds up the turn's other connections; this many take about a millisecond.
+RUN_MAX: Final = 500
+# For a batch of a transaction its coordinator is asked first.
+NOT_IN_A_RUN: Final = NOT_FOR_CLIENTS | TRANSACTIONAL_FLAG
+
+
+class ProduceRun:
+    """Requests of one form. Around the batch of each are as many bytes; all of them have producer ids, or none has."""
+
+    __slots__ = ("_around_bytes", "_start", "batches", "correlation_ids", "end")
+
+    def __init__(self, start: int, around_bytes: int) -> None:
+        self._start = start
+        self._around_bytes = around_bytes
+        # Where in the buffer the first request begins that is not in the run.
+        self.end = start
+        self.correlation_ids: list[int] = []
+        self.batches: list[RunBatch] = []
+
+    @property
+    def batches_bytes(self) -> int:
+        return self.end - self._start - len(self.batches) * self._around_bytes
+
+    def cut(self, count: int) -> None:
+        """Leave out all but the first `count` requests."""
+        del self.correlation_ids[count:]
+        del self.batches[count:]
+        self.end = self._start + sum(len(batch[0]) + self._around_bytes for batch in self.batches)
+
+
+class _Layout:
+    """Where things are in a request whose records' length has so many bytes."""
+
+    __slots__ = ("bytes_min", "frame_bytes_max", "frame_bytes_min", "records_position", "unpack")
+
+    def __init__(self, head_bytes: int, length_bytes: int) -> None:
+        # The frame's length, key and version as one number, the correlation id, the head, the length, the batch.
+        layout = Struct(f">iii{head_bytes}s{length_bytes}s{HEADER.format.removeprefix('>')}")
+        self.unpack = layout.unpack_from
+        self.bytes_min = layout.size + TAIL_BYTES
+        self.records_position = layout.size - HEADER_BYTES
+        around = self.records_position + TAIL_BYTES - FRAME_LENGTH_BYTES
+        self.frame_bytes_min = around + max((1 << 7 * (length_bytes - 1)) - 1, HEADER_BYTES)
+        self.frame_bytes_max = around + (1 << 7 * length_bytes) - 2
+
+
+class RunReader:
+    """Reads runs of requests whose heads have the same number of bytes."""
+
+    __slots__ = ("_head_end", "_layouts")
+
+    def __init__(self, head_bytes: int) -> None:
+        self._head_end = FRAME_LENGTH_BYTES + HEAD_POSITION + head_bytes
+        self._layouts = tuple(_Layout(head_bytes, count) for count in range(1, LENGTH_BYTES_MAX + 1))
+
+    def head(self, view: memoryview, position: int, end: int) -> bytes | None:
+        """The head of the request at `position`, if it is one; None when there are not enough bytes for it."""
+        head_end = position + self._head_end
+        return bytes(view[position + FRAME_LENGTH_BYTES + HEAD_POSITION : head_end]) if head_end <= end else None
+
+    def read(
+        self,
+        view: memoryview,
+        position: int,
+        end: int,
+        version: int,
+        head: bytes,
+        frame_bytes_max: int,
+        batch_bytes_max: int,
+        timestamp_max: int,
+    ) -> ProduceRun | None:
+        """The longest run with this head at the front of view[position:end]; None when there is none."""
+        frame_bytes = int.from_bytes(view[position : position + FRAME_LENGTH_BYTES])
+        for layout in self._layouts:
+            if layout.frame_bytes_min <= frame_bytes <= layout.frame_bytes_max:
+                break
+        else:
+            return None
+        around_bytes = layout.records_position + TAIL_BYTES
+        run = ProduceRun(position, around_bytes)
+        # One loop with local names and without calls, though it is long: it runs for every small produce request.
+        unpack, records_position = layout.unpack, layout.records_position
+        last_start = end - layout.bytes_min
+        batch_bytes_max = min(batch_bytes_max, frame_bytes_max + FRAME_LENGTH_BYTES - around_bytes)
+        length_max = batch_bytes_max - LENGTH_OVERHEAD_BYTES
+        correlation_ids, batches = run.correlation_ids, run.batches
+        known_bytes, known_length = -1, b""
+        has_ids = False
+        for _ in range(RUN_MAX):
+            if position > last_start:
+                break
+            (
+                frame_bytes,
+                its_version,
+                correlation_id,
+                its_head,
+                its_length,
+                base_offset,
+                batch_length,
+                epoch,
+                magic,
+                crc,
+                attributes,
+                last_offset_delta,
+                base_timestamp,
+                max_timestamp,
+                producer_id,
+                producer_epoch,
+                sequence,
+                records_count,
+            ) = unpack(view, position)
+            frame_end = position + FRAME_LENGTH_BYTES + frame_bytes
+            records_end = frame_end - TAIL_BYTES
+            start = position + records_position
+            if batch_length != known_bytes:
+                known_bytes = batch_length
+                known_length = uvarint(batch_length + LENGTH_OVERHEAD_BYTES + 1) if batch_length > 0 else b""
+            if (
+                its_head != head
+                or its_version != version
+                or its_length != known_length
+                or frame_end > end
+                or records_end - start != batch_length + LENGTH_OVERHEAD_BYTES
+                or batch_length > length_max
+                or max_timestamp > timestamp_max
+                or magic != MAGIC
+                or base_offset
+                or records_count != last_offset_delta + 1
+                or records_count <= 0
+                or attributes & NOT_IN_A_RUN
+                or attributes & COMPRESSION_MASK > LAST_COMPRESSION
+                or (sequence < 0 <= producer_id)
+                # Indices, not a slice: a new view costs more than three look-ups.
+                or view[records_end]
+                or view[records_end + 1]
+                or view[records_end + 2]
+                or crc32c(view[start + CHECKED_POSITION : records_end]) != crc
+            ):
+                break
+            header = None
+            if producer_id >= 0:
+                if not has_ids and batches:
+                    break
+                has_ids = True
+                header = BatchHeader(
+                    base_offset,
+                    batch_length,
+                    epoch,
+                    magic,
+                    crc,
+                    attributes,
+                    last_offset_delta,
+                    base_timestamp,
+                    max_timestamp,
+                    producer_id,
+                    producer_epoch,
+                    sequence,
+                    records_count,
+                )
+            elif has_ids:
+                break
+            correlation_ids.append(correlation_id)
+            batches.append((view[start:records_end], records_count, max_timestamp, header))
+            position = frame_end
+        run.end = position
+        return run if batches else None
+
+
+@cache
+def run_reader(head_bytes: int) -> RunReader:
+    return RunReader(head_bytes)

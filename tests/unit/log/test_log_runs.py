@@ -1,0 +1,142 @@
+"""Runs of batches: the log is the same as if each had come alone, and all of a run is written or nothing."""
+
+from __future__ import annotations
+
+import errno
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.logs import NOON_MS, append, batch_of, check_indexes, new_log, reopened, values_of
+from tidelog.env.clock import SimulatedClock
+from tidelog.env.simulated_files import SimulatedFiles
+from tidelog.log.config import LogConfig
+from tidelog.log.errors import LogWriteFailed
+from tidelog.log.partition import PartitionLog
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionIndex, TopicName
+from tidelog.model.topic_settings import topic_config, topic_defaults
+from tidelog.replica.disk import Replica
+from tidelog.replica.in_sync import InSync
+from tidelog.replica.leader import PartitionLeader
+from tidelog.wire.batch import RunBatch, read_header
+from tidelog.wire.messages.produce import PartitionProduceResponse
+
+EPOCH = LeaderEpoch(1)
+CONFIG = LogConfig(segment_bytes=3000, index_interval_bytes=200, segment_index_bytes=120)
+
+
+def run_batch(values: list[bytes], timestamp: int = NOON_MS, producer: tuple[int, int, int] | None = None) -> RunBatch:
+    view = batch_of(values, timestamp=timestamp, producer=producer)
+    header = read_header(view)
+    return view, header.records_count, header.max_timestamp, header if header.producer_id >= 0 else None
+
+
+def log_on(files: SimulatedFiles, config: LogConfig = CONFIG) -> PartitionLog:
+    files.make_directory("/data")
+    return new_log(files, SimulatedClock(NOON_MS), "/data/tides-0", config)
+
+
+def leader_of(log: PartitionLog) -> PartitionLeader:
+    in_sync = InSync(NodeId(1), 30_000, {})
+    in_sync.lead(EPOCH, 0, (NodeId(1),), (NodeId(1),), log.end_offset, NOON_MS)
+    return PartitionLeader(
+        topic=TopicName("tides"),
+        topic_id=UUID(int=1),
+        index=PartitionIndex(0),
+        log=log,
+        config=topic_config(topic_defaults({}), {}),
+        epoch=EPOCH,
+        in_sync=in_sync,
+        high_watermark=Offset(0),
+        on_staged=lambda _: None,
+        disk=Failures(),
+    )
+
+
+def contents(files: SimulatedFiles) -> dict[str, bytes]:
+    folder = "/data/tides-0"
+    paths = [f"{folder}/{entry.name}" for entry in files.list(folder)]
+    return {path: files.open(path).read(1 << 20, 0) for path in paths}
+
+
+class Failures:
+    def __init__(self) -> None:
+        self.seen: list[LogWriteFailed] = []
+
+    def sync_due(self, replica: Replica) -> None: ...
+    def sync_later(self, replica: Replica, delay_ms: int) -> None: ...
+    def write_failed(self, replica: Replica, failure: LogWriteFailed) -> None:
+        self.seen.append(failure)
+
+
+BATCHES = st.tuples(st.integers(1, 3), st.integers(0, 300), st.integers(-50, 50))
+
+
+@given(st.lists(st.lists(BATCHES, min_size=1, max_size=8), min_size=1, max_size=12))
+def test_a_log_written_in_runs_has_the_files_of_one_written_batch_by_batch(
+    runs: list[list[tuple[int, int, int]]],
+) -> None:
+    together, alone = SimulatedFiles(seed=1), SimulatedFiles(seed=1)
+    in_runs, one_by_one = log_on(together), log_on(alone)
+    for shapes in runs:
+        batches = [run_batch([bytes(size)] * count, NOON_MS + later) for count, size, later in shapes]
+        for view, _, _, _ in batches:
+            one_by_one.stage(read_header(view), memoryview(bytearray(view)), EPOCH)
+        length, latest = sum(len(batch[0]) for batch in batches), max(batch[2] for batch in batches)
+        if in_runs.takes_runs and in_runs.takes_run(len(batches), length, latest, EPOCH):
+            offsets = in_runs.stage_run(batches, EPOCH)
+            assert offsets[1:] == [base + batch[1] for base, batch in zip(offsets, batches, strict=False)]
+        else:
+            for view, _, _, _ in batches:
+                in_runs.stage(read_header(view), view, EPOCH)
+        in_runs.write_staged()
+        one_by_one.write_staged()
+    for log in (in_runs, one_by_one):
+        check_indexes(log)
+        log.close()
+    assert contents(together) == contents(alone)
+
+
+def test_a_run_whose_write_fails_is_lost_as_a_whole_and_says_so() -> None:
+    files = SimulatedFiles(seed=1)
+    log = log_on(files, LogConfig())
+    leader = leader_of(log)
+    leader.stage(batch_of([b"kept"], timestamp=NOON_MS), PartitionProduceResponse(0), NOON_MS)
+    leader.write_staged()
+    answer = PartitionProduceResponse(0)
+    batches = [run_batch([b"lost"]), run_batch([b"lost", b"too"])]
+    assert leader.stage_run(batches, sum(len(batch[0]) for batch in batches), answer) == [1, 2, 4]
+    files.failures[files.operations + 1] = errno.EIO
+
+    leader.write_staged()
+
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+    assert values_of(log) == {0: b"kept"}
+    assert append(log, b"again", epoch=EPOCH) == 1
+    check_indexes(log)
+    assert values_of(reopened(log, clean=False)) == {0: b"kept", 1: b"again"}
+
+
+def test_a_run_of_an_idempotent_producer_is_taken_up_to_the_first_fault() -> None:
+    log = log_on(SimulatedFiles(seed=1), LogConfig())
+    leader = leader_of(log)
+    leader.stage(batch_of([b"first"], timestamp=NOON_MS), PartitionProduceResponse(0), NOON_MS)
+    run = [run_batch([b"v"], producer=(7, 0, sequence)) for sequence in (0, 1, 1, 2)]
+    answer = PartitionProduceResponse(0)
+    assert leader.stage_run(run, sum(len(batch[0]) for batch in run), answer) == [1, 2, 3]
+    assert leader.stage_run(run[2:], sum(len(batch[0]) for batch in run[2:]), answer) is None
+    leader.write_staged()
+    assert log.end_offset == leader.staged_end_offset == 3
+
+
+@pytest.mark.parametrize("settings", [{"message.timestamp.type": "LogAppendTime"}, {"flush.messages": "1"}])
+def test_some_topics_take_no_runs(settings: dict[str, str]) -> None:
+    log = log_on(SimulatedFiles(seed=1), LogConfig())
+    append(log, b"first", epoch=EPOCH, timestamp=NOON_MS)
+    leader = leader_of(log)
+    assert leader.takes_runs
+    leader.configure(topic_config(topic_defaults({}), settings))
+    assert not leader.takes_runs
