@@ -24,7 +24,7 @@ from tidelog.broker.handlers.describe_topic_partitions import DescribeTopicParti
 from tidelog.broker.handlers.describe_user_scram_credentials import DescribeUserScramCredentialsHandler
 from tidelog.broker.handlers.fetch import FetchHandler
 from tidelog.broker.handlers.find_coordinator import FindCoordinatorHandler
-from tidelog.broker.handlers.group_commands import GROUP_COMMANDS, GroupCommandHandler
+from tidelog.broker.handlers.group_commands import GROUP_COMMANDS, GroupCommandHandler, HeartbeatHandler
 from tidelog.broker.handlers.list_config_resources import ListConfigResourcesHandler
 from tidelog.broker.handlers.list_groups import ListGroupsHandler
 from tidelog.broker.handlers.list_offsets import ListOffsetsHandler
@@ -64,6 +64,7 @@ from tidelog.wire.messages.describe_topic_partitions import DescribeTopicPartiti
 from tidelog.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from tidelog.wire.messages.fetch import FetchRequest
 from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest
+from tidelog.wire.messages.heartbeat import HeartbeatRequest
 from tidelog.wire.messages.list_config_resources import ListConfigResourcesRequest
 from tidelog.wire.messages.list_groups import ListGroupsRequest
 from tidelog.wire.messages.list_offsets import ListOffsetsRequest
@@ -174,7 +175,12 @@ def _handlers(parts: Parts) -> list[Served]:
             image,
             parts.now_ms,
         ),
-        *(serve(request, GroupCommandHandler(parts.groups, command)) for request, command in GROUP_COMMANDS.items()),
+        *(
+            serve(request, GroupCommandHandler(parts.groups, command))
+            for request, command in GROUP_COMMANDS.items()
+            if request is not HeartbeatRequest
+        ),
+        serve(HeartbeatRequest, HeartbeatHandler(parts.groups)),
     ]
 
 

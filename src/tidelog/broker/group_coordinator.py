@@ -28,6 +28,7 @@ from tidelog.model.broker_settings import BrokerConfig
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import PartitionIndex
 from tidelog.replica.partitions import NONE_LED, LedPartitions
+from tidelog.wire.messages.heartbeat import HeartbeatRequest
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 MINUTE_MS: Final = 60_000
@@ -140,6 +141,11 @@ class GroupCoordinator:
             refused(host)
         else:
             host.submit(command, refused)
+
+    def sign_of_life(self, request: HeartbeatRequest) -> ErrorCode | None:
+        """What to tell a member that beats, if that can be told at once."""
+        host = self._host(request.group_id)
+        return None if isinstance(host, ErrorCode) else host.sign_of_life(request)
 
     def ask(
         self,

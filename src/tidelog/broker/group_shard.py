@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from tidelog.broker.partition_journal import PartitionJournal
 from tidelog.broker.timers import DeadlineTimer, Timers
+from tidelog.groups.api import sign_of_life
 from tidelog.groups.attempt import Attempt
 from tidelog.groups.calls import Outcome, Reply
 from tidelog.groups.codec import decode_record, encode_key, encode_value
@@ -25,6 +26,7 @@ from tidelog.model.ids import NO_PRODUCER, LeaderEpoch, Offset, ProducerEpoch, P
 from tidelog.replica.leader import PartitionLeader
 from tidelog.wire import control, records
 from tidelog.wire.batch import BatchHeader
+from tidelog.wire.messages.heartbeat import HeartbeatRequest
 
 ReplyT = TypeVar("ReplyT")
 
@@ -65,6 +67,15 @@ class ShardHost:
     def metadata_changed(self, image: ClusterImage, *, topics_changed: bool) -> None:
         self.shard.metadata_changed(image, topics_changed=topics_changed)
         self._deadline.update()
+
+    def sign_of_life(self, request: HeartbeatRequest) -> ErrorCode | None:
+        """What to tell a member that beats, if that can be told at once: most are neither first nor last."""
+        runtime = self._runtime
+        if not runtime.is_settled:
+            return None
+        told = sign_of_life(runtime.machine, request, self._now_ms())
+        self._deadline.update()
+        return told
 
     def submit(
         self, command: Callable[[GroupShard, int], Outcome], refused: Callable[[ErrorCode], None] | None = None

@@ -25,6 +25,7 @@ from tidelog.groups.consumer.heartbeat import consumer_heartbeat
 from tidelog.groups.offsets.commit import commit_offsets, commit_transaction_offsets
 from tidelog.groups.offsets.delete import delete_offsets
 from tidelog.groups.shard import GroupShard
+from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tidelog.wire.messages.heartbeat import HeartbeatRequest
 from tidelog.wire.messages.join_group import JoinGroupRequest
@@ -57,6 +58,13 @@ def heartbeat(shard: GroupShard, request: HeartbeatRequest, caller: Caller, now_
     if isinstance(group, ConsumerGroup):
         return classic_members.heartbeat(shard, group, request, caller, now_ms)
     return classic_heartbeat.heartbeat(shard, request, caller, now_ms)
+
+
+def sign_of_life(shard: GroupShard, request: HeartbeatRequest, now_ms: int) -> ErrorCode | None:
+    """What to tell a member that beats; None when that is for `heartbeat` to decide."""
+    if isinstance(shard.groups.get(request.group_id), ConsumerGroup):
+        return None
+    return classic_heartbeat.sign_of_life(shard, request, now_ms)
 
 
 def leave_group(shard: GroupShard, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Outcome:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset
@@ -25,8 +26,7 @@ MachineT = TypeVar("MachineT", bound="Machine[Any]")
 RECORDS_PER_BATCH_MAX: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Result(Generic[RecordT, ReplyT]):
+class Result(msgspec.Struct, Generic[RecordT, ReplyT], frozen=True):
     """What a command wants: records to write, and what to answer once they are committed.
 
     Records of an atomic result are written all or none. One that is not atomic may be cut into several batches, for
@@ -94,6 +94,14 @@ class Runtime(Generic[MachineT, RecordT]):
     def waiting(self) -> int:
         """How many replies wait for records to be committed."""
         return len(self._waiting)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether this node leads and everything that the machine has seen is safe.
+
+        Then a question that writes nothing may be answered from the machine at once: no answer is owed before it.
+        """
+        return self.role is Role.LEADING and self.end <= self.committed_end and not self._waiting and not self._running
 
     def load(self, records: Sequence[RecordT], offset: Offset, epoch: LeaderEpoch) -> None:
         """Replay committed records written by another leader, or found at start-up; `offset` is the last one's."""

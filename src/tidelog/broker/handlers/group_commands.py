@@ -20,6 +20,7 @@ from tidelog.broker.group_coordinator import GroupCoordinator
 from tidelog.groups.api import COMMANDS, Command
 from tidelog.groups.calls import Caller
 from tidelog.groups.refusals import refusal
+from tidelog.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tidelog.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tidelog.wire.schema import Request
 
@@ -45,3 +46,18 @@ class GroupCommandHandler:
             lambda shard, now_ms: self._command(shard, request, caller, now_ms),
             lambda error: call.answer(refusal(request, header.api_version, error)),
         )
+
+
+class HeartbeatHandler:
+    """Answers heartbeats, of which there are more than of all else, without making commands of them where it can."""
+
+    def __init__(self, groups: GroupCoordinator) -> None:
+        self._groups = groups
+        self._usual = GroupCommandHandler(groups, GROUP_COMMANDS[HeartbeatRequest])
+
+    def __call__(self, call: Call, request: HeartbeatRequest) -> HeartbeatResponse | None:
+        told = self._groups.sign_of_life(request)
+        if told is None:
+            self._usual(call, request)
+            return None
+        return HeartbeatResponse(error_code=told)
