@@ -1,8 +1,10 @@
-"""What the kernel says about a running process: CPU time and memory. Read by generators while they drive a broker."""
+"""A running process as the kernel sees it: its CPU time, its memory, and the cores that it may use."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -34,3 +36,20 @@ def rss_bytes(pid: int) -> int:
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
     raise RuntimeError(f"process {pid} has no resident memory: it has ended")
+
+
+@contextmanager
+def on_one_core(pid: int) -> Iterator[None]:
+    """Have all threads of a process, and those that they start, share one core for a while."""
+    cores = os.sched_getaffinity(pid)
+    _allow(pid, {min(cores)})
+    try:
+        yield
+    finally:
+        _allow(pid, cores)
+
+
+def _allow(pid: int, cores: set[int]) -> None:
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(ProcessLookupError):  # It has ended meanwhile.
+            os.sched_setaffinity(int(thread.name), cores)

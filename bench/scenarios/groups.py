@@ -9,6 +9,7 @@ from typing import Final
 from bench.generators import group_rebalance, heartbeats, offset_commits, run_generator
 from bench.measure import Better, Curve, Metric
 from bench.plan import Plan
+from bench.process import on_one_core
 from bench.scenarios import Note
 from bench.servers import Contender
 from bench.topics import Topic, topic_on
@@ -41,7 +42,8 @@ class Groups:
     metrics: Sequence[Metric] = (
         Metric("groups.stable", f"{GROUP_MEMBERS} members from nothing to stable", "s", Better.LOWER, 1.0),
         Metric("groups.joined", "one more member, until all are stable again", "ms", Better.LOWER, 1.0),
-        Metric("groups.commits", "offset commits", "/s", Better.HIGHER, 2.0),
+        Metric("groups.commits", "offset commits, the broker on one core", "/s", Better.HIGHER, 2.0),
+        Metric("groups.commits_free", "offset commits, the broker on all cores", "/s", Better.HIGHER),
         Metric("groups.commit_cpu", "broker CPU per commit", "µs", Better.LOWER),
         Metric("groups.heartbeats", "heartbeats, 2,000 members in 200 groups", "/s", Better.HIGHER, 2.0),
     )
@@ -60,8 +62,11 @@ class Groups:
         with topic_on(server, "groups-commits", COMMITTED_PARTITIONS) as topic:
             note("commits")
             committed = self._commit(server, topic, plan, f"commits-{number}")
-            figures["groups.commits"] = committed.per_second
+            figures["groups.commits_free"] = committed.per_second
             figures["groups.commit_cpu"] = committed.cpu_us_each
+            with on_one_core(server.pid):
+                committed = self._commit(server, topic, plan, f"single-{number}")
+            figures["groups.commits"] = committed.per_second
             for groups in (GROUPS[0], GROUPS[-1]) if plan.curve_ends_only else GROUPS:
                 note(f"heartbeats of {groups} groups")
                 beaten = self._beat(server, topic, plan, groups, f"beats-{number}")
