@@ -126,7 +126,7 @@ def _give(replies: Sequence[Reply]) -> None:
         waiter.answer(response)
 
 
-def _batch(written: Sequence[Record], now_ms: int) -> bytes:
+def _batch(written: Sequence[Record], now_ms: int) -> bytes | bytearray:
     """Records of one result as one batch: plain, of a transaction, or the marker that ends one."""
     first = written[0]
     if isinstance(first, EndTransaction):

@@ -38,7 +38,7 @@ class PartitionJournal:
             self._appended.append(end)
             leader.waiting_acks.add(end, self)
 
-    def append(self, batch: bytes) -> Offset:
+    def append(self, batch: bytes | bytearray) -> Offset:
         """Stage a batch for the turn's write; returns the offset after it. Raises ProtocolError when it cannot be."""
         if not self._leader.enough_in_sync():
             # What is written now could not become committed: the client shall ask again, not wait.

@@ -26,6 +26,7 @@ from tidelog.transactions.records import TransactionRecord
 from tidelog.transactions.shard import TransactionShard
 from tidelog.transactions.states import ENDING
 from tidelog.wire import records
+from tidelog.wire.small_batch import build_one_record_batch
 
 ReplyT = TypeVar("ReplyT")
 ProducerIdSource = Callable[[Callable[[ProducerId | ProtocolError], None]], None]
@@ -136,6 +137,9 @@ class TransactionShardHost:
 
     def append(self, written: Sequence[TransactionRecord], epoch: LeaderEpoch) -> Offset:
         now_ms = self.now_ms()
+        if len(written) == 1:
+            record = written[0]
+            return self._journal.append(build_one_record_batch(encode_key(record), encode_value(record), now_ms))
         return self._journal.append(
             records.build_batch(
                 [
@@ -147,7 +151,6 @@ class TransactionShardHost:
 
     def _committed(self, end: Offset) -> None:
         self._runtime.committed(end)
-        self._deadline.update()
 
     def _load(self) -> None:
         for data, position, header in self._journal.batches():

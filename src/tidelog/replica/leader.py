@@ -271,14 +271,16 @@ class PartitionLeader:
             offsets.append(Offset(base_offset + records_count))
         return offsets
 
-    def stage_own(self, batch: bytes, waiter: AcksWaiter) -> Offset:
+    def stage_own(self, batch: bytes | bytearray, waiter: AcksWaiter) -> Offset:
         """Take a batch that the broker itself writes (a coordinator's records); returns the offset after it.
+
+        A bytearray is taken over, bytes are copied: offset and epoch are written into them.
 
         The waiter is told when it is replicated. Raises ProtocolError when the log cannot be written.
         """
         if self.failed:
             raise ProtocolError(*OFFLINE)
-        view = memoryview(bytearray(batch))
+        view = memoryview(batch if isinstance(batch, bytearray) else bytearray(batch))
         header = read_header(view)
         try:
             base_offset = self.log.stage(header, view, self.epoch)

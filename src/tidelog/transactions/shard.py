@@ -67,8 +67,11 @@ class TransactionShard:
 
     def next_deadline_ms(self) -> int | None:
         """When `expiry.expire` is to be submitted next."""
-        deadlines = [each for each in (self.next_timeout_ms(), self.next_sweep_ms) if each is not None]
-        return max(min(deadlines), self.retry_ms) if deadlines else None
+        deadline_ms = self.next_timeout_ms()
+        sweep_ms = self.next_sweep_ms
+        if deadline_ms is None or (sweep_ms is not None and sweep_ms < deadline_ms):
+            deadline_ms = sweep_ms
+        return None if deadline_ms is None else max(deadline_ms, self.retry_ms)
 
     def next_timeout_ms(self) -> int | None:
         """When the next open transaction times out."""

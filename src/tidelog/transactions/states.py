@@ -23,6 +23,9 @@ class State(Enum):
     # A step of its own in old coordinators; ours goes from ONGOING to PREPARE_ABORT with a new epoch at once.
     PREPARE_EPOCH_FENCE = "PrepareEpochFence"
 
+    # Members are themselves and nothing else; what Enum has for this hashes their names, in Python.
+    __hash__ = object.__hash__
+
     @property
     def number(self) -> int:
         return NUMBERS[self]

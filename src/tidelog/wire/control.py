@@ -17,6 +17,7 @@ from tidelog.wire.messages.control_records import (
     VotersRecord,
 )
 from tidelog.wire.records import Record, build_batch
+from tidelog.wire.small_batch import build_marker
 
 CONTROL_KEY: Final = Struct(">hh")  # version, type
 END_TXN_VALUE: Final = Struct(">hi")  # version, coordinator epoch
@@ -82,23 +83,16 @@ def build_end_transaction(
     *,
     base_offset: Offset = Offset(0),
     leader_epoch: LeaderEpoch = LeaderEpoch(-1),
-) -> bytes:
+) -> bytearray:
     """Make the batch of one marker that ends a producer's transaction in a partition."""
-    control_type = ControlType.COMMIT if marker.is_commit else ControlType.ABORT
-    record = Record(
-        base_offset,
+    return build_marker(
+        marker.is_commit,
+        producer_id,
+        producer_epoch,
+        marker.coordinator_epoch,
         timestamp_ms,
-        CONTROL_KEY.pack(CONTROL_KEY_VERSION, control_type),
-        END_TXN_VALUE.pack(0, marker.coordinator_epoch),
-    )
-    return build_batch(
-        [record],
-        base_offset=base_offset,
-        leader_epoch=leader_epoch,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        is_transactional=True,
-        is_control=True,
+        base_offset,
+        leader_epoch,
     )
 
 

@@ -21,6 +21,7 @@ LENGTH_MAX: Final = 2**31 - 1
 # the frame alone bounds little.
 ELEMENTS_MAX: Final = 2**21
 UUID_CACHE_ENTRIES_MAX: Final = 8192
+_ONE_BYTE: Final = tuple(bytes((number,)) for number in range(0x80))
 
 
 class MalformedMessage(ProtocolError):
@@ -39,10 +40,10 @@ class UnwritableMessage(ProtocolError):
 
 def uvarint(value: int) -> bytes:
     """Encode a number of 0 to 2^31 - 1, seven bits a byte, lowest first."""
+    if 0 <= value < 0x80:
+        return _ONE_BYTE[value]
     if value < 0 or value > LENGTH_MAX:
         raise UnwritableMessage(f"{value} does not fit an unsigned varint")
-    if value < 0x80:
-        return value.to_bytes(1, "big")
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)

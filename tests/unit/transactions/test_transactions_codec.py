@@ -13,6 +13,8 @@ from tidelog.transactions.codec import decode_record, encode_key, encode_value
 from tidelog.transactions.records import TransactionRecord
 from tidelog.transactions.states import State
 from tidelog.transactions.transaction import Transaction
+from tidelog.wire.compiler import encode
+from tidelog.wire.messages.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 
 INT64 = st.integers(-1, 2**63 - 1)
 EPOCHS = st.integers(-1, 2**15 - 1)
@@ -105,3 +107,28 @@ def test_damaged_bytes_are_called_corrupt(key: bytes | None, value: bytes) -> No
     with pytest.raises(ProtocolError) as refused:
         decode_record(key, value)
     assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+@given(transactional_id=st.text(min_size=1), transaction=TRANSACTIONS)
+def test_what_is_written_by_hand_is_what_the_compiled_codec_writes(
+    transactional_id: str, transaction: Transaction
+) -> None:
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(transaction.partitions):
+        topics.setdefault(topic, []).append(index)
+    value = TransactionLogValue(
+        producer_id=transaction.producer_id,
+        previous_producer_id=transaction.previous_producer_id,
+        next_producer_id=transaction.next_producer_id,
+        producer_epoch=transaction.producer_epoch,
+        next_producer_epoch=transaction.next_producer_epoch,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_status=transaction.state.number,
+        transaction_partitions=[PartitionsSchema(topic, indexes) for topic, indexes in topics.items()],
+        transaction_last_update_timestamp_ms=transaction.updated_ms,
+        transaction_start_timestamp_ms=transaction.start_ms,
+        client_transaction_version=transaction.client_version,
+    )
+    record = TransactionRecord(transactional_id, transaction)
+    assert encode_value(record) == b"\0\1" + encode(value, 1)
+    assert encode_key(record) == b"\0\0" + encode(TransactionLogKey(transactional_id), 0)
