@@ -48,8 +48,9 @@ FULL: Final = Plan(
     recovery_mebibytes=2000,
     compaction_mebibytes=1024,
     lookup_mebibytes_max=10240,
-    cluster_warm_up_megabytes=1000,
-    cluster_megabytes=1000,
+    # No more than the page cache takes without making writers wait for the disk.
+    cluster_warm_up_megabytes=600,
+    cluster_megabytes=600,
     cluster_idle_seconds=10.0,
 )
 QUICK: Final = Plan(

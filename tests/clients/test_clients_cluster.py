@@ -98,13 +98,17 @@ def test_writes_go_on_seconds_after_kill_9_of_a_leader(cluster: Cluster, topic: 
 @pytest.mark.req("F6", "F8")
 def test_another_controller_takes_over_when_the_first_is_killed(cluster: Cluster, topic: str) -> None:
     first = cluster.controller
+    other = next(node for node in cluster.nodes if node != first)
+    admin = AdminClient({"bootstrap.servers": cluster.address(other), "log_level": 0})
+    admin.list_topics(timeout=30)
     cluster.kill(first)
-    assert cluster.controller != first
 
-    # Only now: librdkafka goes on asking the controller that it was told of last, for minutes.
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    # At once, and by a client that was there before: librdkafka goes on asking the controller that it was told of.
     admin.create_topics([NewTopic(topic, 2, 2)])[topic].result(30)
+    newcomer = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+    newcomer.create_topics([NewTopic(f"{topic}-again", 1, 2)])[f"{topic}-again"].result(30)
 
+    assert cluster.controller != first
     assert cluster.leader(topic, 1) in cluster.alive
 
 

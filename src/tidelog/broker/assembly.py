@@ -487,10 +487,12 @@ class BrokerNode:
         return encode_uuid(self._ports.entropy.uuid())
 
     def _controller_for_clients(self) -> NodeId:
-        """Whom clients send changes to: the controller if it is a broker, else this one, which passes them on."""
-        controller = self._quorum.store.controller_id
-        broker = self._publisher.image.brokers.get(controller)
-        return controller if broker is not None and not broker.fenced else self.node_id
+        """Whom clients send changes to: this broker, which passes them on to whoever is the controller by then.
+
+        It lives, or it would not be asked; the controller itself may have died a moment ago.
+        """
+        alive = [broker.broker_id for broker in self._publisher.image.unfenced_brokers()]
+        return self.node_id if self.node_id in alive or not alive else alive[0]
 
     def _registration(self, listeners: list[tuple[ListenerAddress, int]]) -> BrokerRegistration:
         advertised = self.config.advertised_endpoints

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -174,10 +176,15 @@ def elect_leaders(topics: tuple[str, ...], unclean: bool, bootstrap: str, format
 
 def _status(bootstrap: str, format_: str) -> None:
     from tidelog.client.admin import Admin
+    from tidelog.client.errors import UnsupportedByBroker
+    from tidelog.client.quorum import describe_quorum
 
     with connect(bootstrap) as connected:
         admin = Admin(connected)
         description = admin.describe_cluster()
+        with contextlib.suppress(UnsupportedByBroker):
+            # A broker names itself as controller: it passes on what is for the controller. The quorum knows who it is.
+            description = replace(description, controller=describe_quorum(connected).leader)
         topics = admin.list_topics()
     partitions = [(topic, one) for topic in topics for one in topic.partitions]
     leaderless = [f"{topic.name}-{one.index}" for topic, one in partitions if one.leader < 0]

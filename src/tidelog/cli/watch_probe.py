@@ -153,7 +153,9 @@ class Watcher:
         except UnsupportedByBroker:
             quorum = None
         nodes = {node.id: node for node in described.brokers if node.id not in described.fenced}
-        return _Known(described.cluster_id, described.controller, nodes, tuple(topics), hidden, quorum)
+        # A broker names itself as controller: it passes on what is for the controller. The quorum knows who it is.
+        controller = described.controller if quorum is None else quorum.leader
+        return _Known(described.cluster_id, controller, nodes, tuple(topics), hidden, quorum)
 
     def _is_wanted(self, name: TopicName, internal: bool) -> bool:
         return (self._internal or not internal) and (self._filter is None or self._filter.matches(name))

@@ -94,6 +94,11 @@ class LedPartitions:
         self._fetchers = fetchers
         self._isr_changes = isr_changes
 
+    @property
+    def image(self) -> ClusterImage:
+        """The metadata that this broker acts on."""
+        return self._image
+
     def __iter__(self) -> Iterator[PartitionLeader]:
         for partitions in self.by_name.values():
             yield from partitions.values()

@@ -21,6 +21,7 @@ from tidelog.broker.child import BrokerProcess
 from tidelog.client.admin import Admin, accepted
 from tidelog.client.cluster import Cluster as Connected
 from tidelog.client.errors import ClientError
+from tidelog.client.quorum import describe_quorum
 from tidelog.model.ids import TopicName
 from tidelog.model.local_cluster import NodePorts, local_cluster
 from tidelog.testing.network import CLIENTS, HOST, Network, Party
@@ -326,7 +327,7 @@ class Cluster:
     def _find_controller(self) -> int | None:
         for node in self.alive:
             with contextlib.suppress(ClientError), self._admin(node) as admin:
-                found = int(admin.describe_cluster().controller)
+                found = int(describe_quorum(admin.cluster).leader)
                 if found in self.alive:
                     return found
         return None

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from tidelog.broker.call import Call
 from tidelog.broker.fetch_sessions import SESSIONLESS_ID, FetchedPartition, FetchSession, FetchSessions
+from tidelog.broker.leader_hints import HINTED_FETCH_ERRORS, hint_reader
 from tidelog.broker.timers import Timers
 from tidelog.log.errors import OffsetOutOfRange
 from tidelog.model.errors import ErrorCode, ProtocolError
@@ -94,7 +95,7 @@ class FetchHandler:
             or request.max_wait_ms <= 0
             or not session.partitions
         ):
-            return reading.response()
+            return reading.response(call)
         session.waiting = WaitingFetch(call, reading, self._timers, request)
         return None
 
@@ -129,7 +130,7 @@ class WaitingFetch:
         if session.waiting is self:
             session.waiting = None
         self._reading.collect()
-        self._call.answer(self._reading.response())
+        self._call.answer(self._reading.response(self._call))
 
 
 class Reading:
@@ -210,9 +211,10 @@ class Reading:
             for fetched in self.session.partitions.values():
                 fetched.watch(self._leader(fetched))
 
-    def response(self) -> FetchResponse:
+    def response(self, call: Call) -> FetchResponse:
         session = self.session
         incremental = session.incremental
+        is_misdirected = False
         topics: dict[tuple[str, UUID], FetchableTopicResponse] = {}
         for fetched, data in self._found:
             if incremental and not (
@@ -227,6 +229,7 @@ class Reading:
             fetched.answered_start = data.log_start_offset
             if data.records is None:
                 data.records = b""
+                is_misdirected |= data.error_code in HINTED_FETCH_ERRORS
             key = (fetched.topic, fetched.topic_id)
             topic = topics.get(key)
             if topic is None:
@@ -234,7 +237,10 @@ class Reading:
             topic.partitions.append(data)
         if session.id == SESSIONLESS_ID:
             session.forget_all()
-        return FetchResponse(0, 0, session.id, list(topics.values()))
+        response = FetchResponse(0, 0, session.id, list(topics.values()))
+        if is_misdirected:
+            hint_reader(self._partitions.image, call, response)
+        return response
 
     def _leader(self, fetched: FetchedPartition) -> PartitionLeader | PartitionFollower | None:
         leader: PartitionLeader | None

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from tidelog.broker.call import Call
+from tidelog.broker.leader_hints import hint_producer
 from tidelog.broker.timers import Timer, Timers
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import Offset
@@ -51,9 +52,28 @@ class Transactions(Protocol):
 class PendingProduce:
     """A produce request with acks=0, acks=all, or to a log that is synced first, between its staging and its answer."""
 
-    __slots__ = ("_acks", "_call", "_leaders", "_missing", "_response", "_timeout_ms", "_timer", "_timers")
+    __slots__ = (
+        "_acks",
+        "_call",
+        "_leaders",
+        "_missing",
+        "_partitions",
+        "_response",
+        "_timeout_ms",
+        "_timer",
+        "_timers",
+    )
 
-    def __init__(self, call: Call, response: ProduceResponse, acks: int, timeout_ms: int, timers: Timers) -> None:
+    def __init__(
+        self,
+        call: Call,
+        response: ProduceResponse,
+        acks: int,
+        timeout_ms: int,
+        timers: Timers,
+        partitions: LedPartitions,
+    ) -> None:
+        self._partitions = partitions
         self._call = call
         self._response = response
         self._acks = acks
@@ -74,7 +94,7 @@ class PendingProduce:
         for leader, end_offset, answer in self._leaders:
             if leader.high_watermark < end_offset and not answer.error_code:
                 if leader.resigned:
-                    answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                    self._resigned(answer)
                     continue
                 leader.waiting_acks.add(end_offset, self)
                 self._missing += 1
@@ -96,8 +116,12 @@ class PendingProduce:
                 if leader.failed:
                     answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
                 elif leader.resigned:
-                    answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                    self._resigned(answer)
         self.replicated()
+
+    def _resigned(self, answer: PartitionProduceResponse) -> None:
+        answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        hint_producer(self._partitions.image, self._call, self._response)
 
     def _timed_out(self) -> None:
         self._timer = None
@@ -149,8 +173,11 @@ class ProduceHandler:
         topics: list[TopicProduceResponse] = []
         response = ProduceResponse(topics)
         pending = (
-            None if acks == LEADER_ACKS else PendingProduce(call, response, acks, request.timeout_ms, self._timers)
+            None
+            if acks == LEADER_ACKS
+            else PendingProduce(call, response, acks, request.timeout_ms, self._timers, partitions)
         )
+        is_misdirected = False
         for topic in request.topic_data:
             answers: list[PartitionProduceResponse] = []
             topics.append(TopicProduceResponse(topic.name, topic.topic_id, answers))
@@ -173,7 +200,7 @@ class ProduceHandler:
                         _check_compression(partition.records)
                     leader.stage(partition.records, answer, now_ms)
                     if leader.syncs_first and pending is None:
-                        pending = PendingProduce(call, response, acks, request.timeout_ms, self._timers)
+                        pending = PendingProduce(call, response, acks, request.timeout_ms, self._timers, partitions)
                     if pending is not None:
                         pending.wait_for(leader, answer)
                 except ProtocolError as error:
@@ -182,6 +209,10 @@ class ProduceHandler:
                     answer.base_offset = -1
                     if leader is not None:
                         leader.batches_refused += 1
+                    elif error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                        is_misdirected = True
+        if is_misdirected:
+            hint_producer(partitions.image, call, response)
         if pending is None:
             self._turn.answer(call, response)
         else:
