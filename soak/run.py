@@ -34,6 +34,7 @@ CREATE_SECONDS_MAX: Final = 30.0
 CALM_SECONDS_MAX: Final = 30.0
 CALM_SECONDS_MIN: Final = 0.5
 DELAY_SECONDS: Final = 0.3
+SEGMENT_BYTES: Final = 8 * 1024 * 1024
 JAVA_NUMBER: Final = 7
 
 
@@ -104,7 +105,8 @@ def run(cluster: Cluster, plan: Plan, folder: Path, say: Callable[[str], None] =
 
 def create_topic(cluster: Cluster, name: str, partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    new = NewTopic(name, partitions, 3, config={"min.insync.replicas": "2"})
+    # Segments that end within minutes: they are rolled, synced and, after a crash, not read all over again.
+    new = NewTopic(name, partitions, 3, config={"min.insync.replicas": "2", "segment.bytes": str(SEGMENT_BYTES)})
     admin.create_topics([new])[name].result(CREATE_SECONDS_MAX)
     cluster.wait_until_in_sync()
 

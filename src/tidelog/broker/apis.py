@@ -156,7 +156,7 @@ def _handlers(parts: Parts) -> list[Served]:
         serve(DescribeClientQuotasRequest, DescribeClientQuotasHandler(image)),
         serve(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsHandler()),
         serve(DescribeClusterRequest, DescribeClusterHandler(image, parts.cluster_id, parts.controller_id)),
-        serve(DeleteRecordsRequest, DeleteRecordsHandler(partitions)),
+        serve(DeleteRecordsRequest, DeleteRecordsHandler(partitions, parts.loop)),
         serve(DescribeLogDirsRequest, DescribeLogDirsHandler(parts.directories)),
         serve(FindCoordinatorRequest, FindCoordinatorHandler(image, parts.groups, parts.transactions)),
         serve(OffsetForLeaderEpochRequest, OffsetForLeaderEpochHandler(partitions)),

@@ -285,14 +285,14 @@ class Fetcher:
         if fetching is None or fetching.due_ms is not None or asked.number < fetching.asked_in:
             return
         follower = fetching.follower
-        end = follower.log.end_offset
+        end, start = follower.log.end_offset, follower.log.start_offset
         if fetching.sent_epoch != follower.epoch or fetching.sent_offset != end:
             self._changed[key] = fetching
             return
         match follower.take(data):
             case GoOn():
                 fetching.refusals = 0
-                if follower.log.end_offset != end:
+                if follower.log.end_offset != end or follower.log.start_offset != start:
                     self._changed[key] = fetching
             case SyncFirst():
                 fetching.refusals = 0

@@ -185,10 +185,6 @@ class InSync:
                 lowest = follower.end_offset
         return lowest
 
-    def lowest_start(self, own_start: Offset) -> Offset:
-        """The lowest log start of all replicas that are heard of: what DeleteRecords promises to be gone."""
-        return min((follower.start_offset for follower in self.followers.values()), default=own_start)
-
     # Changes of the ISR
 
     def propose(

@@ -36,7 +36,7 @@ from tidelog.wire.messages.fetch import FetchPartition
 from tidelog.wire.messages.produce import PartitionProduceResponse
 
 NEVER_MS: Final = 2**63 - 1
-# Enough growth to wake every waiting fetch: it will find that the partition is no longer led here.
+# Enough growth to wake every waiting fetch: it will find that the partition is no longer led here, or begins later.
 RESIGNED: Final = 2**62
 NOTHING_WRITTEN: Final = Offset(-1)
 # Stands among the answers of a turn for what the broker itself wrote: nobody reads it.
@@ -80,6 +80,7 @@ class PartitionLeader:
         "records_in",
         "resigned",
         "staged_end_offset",
+        "start_watchers",
         "syncs_first",
         "topic",
         "topic_id",
@@ -126,6 +127,8 @@ class PartitionLeader:
         self.watchers: dict[Watcher, None] = {}
         # Followers read beyond the high watermark: they are told when the log grows.
         self.end_watchers: dict[Watcher, None] = {}
+        # Called when a follower begins at another offset (DeleteRecords waits for that).
+        self.start_watchers: dict[Callable[[], None], None] = {}
         # Up to where this replica counts: the end of its log, or of what is synced where that is asked for.
         self._counted_end = log.end_offset
         # What was written beyond the high watermark.
@@ -414,6 +417,7 @@ class PartitionLeader:
             watcher.grew(self, RESIGNED)
         self.watchers.clear()
         self.end_watchers.clear()
+        self._start_moved()
 
     # Replication
 
@@ -457,6 +461,8 @@ class PartitionLeader:
             return
         if in_sync.fetched(node, broker_epoch, offset, Offset(position.log_start_offset), log.end_offset, now_ms):
             self._move_high_watermark()
+            if self.start_watchers:
+                self._start_moved()
 
     def divergence(self, epoch: LeaderEpoch, offset: Offset) -> EpochEnd | None:
         """Where a log that has `epoch` just before `offset` parts from this one; None when it does not (KIP-595)."""
@@ -486,13 +492,29 @@ class PartitionLeader:
         return self.log.end_offset_for_epoch(epoch)
 
     def delete_records_before(self, offset: Offset) -> Offset:
-        """Move the log's start (DeleteRecords); -1 means the high watermark. Returns the new low watermark."""
+        """Move the log's start (DeleteRecords); -1 means the high watermark. Returns from where on records stay."""
+        if self.failed:
+            raise ProtocolError(*OFFLINE)
+        if not self.config.is_deleted:
+            raise ProtocolError(ErrorCode.POLICY_VIOLATION, "the topic's cleanup.policy does not have delete")
         target = self.high_watermark if offset == -1 else offset
         if target < 0 or target > self.high_watermark:
             raise ProtocolError(
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is above the high watermark {self.high_watermark}"
             )
         self.log.advance_start_offset(Offset(target))
-        for watcher in (*self.watchers, *self.end_watchers):
+        for watcher in tuple(self.watchers):
             watcher.grew(self, 0)
-        return self.log.start_offset
+        # Followers are told at once: somebody waits for them to follow.
+        for watcher in tuple(self.end_watchers):
+            watcher.grew(self, RESIGNED)
+        return Offset(target)
+
+    def low_watermark(self, is_alive: Callable[[NodeId], bool]) -> Offset:
+        """Where the records begin that any replica on a live broker still has."""
+        starts = [one.start_offset for node, one in self.in_sync.followers.items() if is_alive(node)]
+        return min([self.log.start_offset, *starts])
+
+    def _start_moved(self) -> None:
+        for look in tuple(self.start_watchers):
+            look()

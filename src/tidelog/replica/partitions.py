@@ -146,6 +146,11 @@ class LedPartitions:
         broker = self._image.brokers.get(node)
         return broker.epoch if broker is not None and broker.active else None
 
+    def is_alive(self, node: NodeId) -> bool:
+        """Whether a broker is there, as far as the controller knows."""
+        broker = self._image.brokers.get(node)
+        return broker is not None and not broker.fenced
+
     # What followers have
 
     def fetched_by(self, node: NodeId, broker_epoch: int, topics: Sequence[FetchTopic], by_id: bool) -> None:

@@ -42,8 +42,14 @@ EXPIRATION_MS: Final = 86_400_000
 SETTINGS: Final = FetcherSettings(wait_ms_max=60, backoff_ms_max=80)
 
 
+class SimulatedConnection:
+    listener_name = "PLAINTEXT"
+
+
 class SimulatedCall:
     """A request with a way back."""
+
+    connection = SimulatedConnection()
 
     def __init__(self, version: int, answer: Callable[[Any], None]) -> None:
         self.header = RequestHeader(1, version, 0, "simulated", 0)

@@ -8,6 +8,7 @@ from harness.logs import append, batch_of, new_log
 from tidelog.env.clock import SimulatedClock
 from tidelog.env.simulated_files import SimulatedFiles
 from tidelog.log.errors import LogWriteFailed
+from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionIndex, TopicName
 from tidelog.model.topic_settings import topic_config, topic_defaults
 from tidelog.replica.disk import Replica
@@ -64,8 +65,10 @@ def leading(isr: tuple[NodeId, ...] = (ONE, TWO), *, records: int = 4, min_isr: 
     )
 
 
-def fetched(leader: PartitionLeader, node: NodeId, offset: int, *, epoch: int = EPOCH, last_epoch: int = 2) -> None:
-    leader.fetched_by(node, 7, FetchPartition(0, epoch, offset, last_epoch, 0), NOW_MS)
+def fetched(
+    leader: PartitionLeader, node: NodeId, offset: int, *, epoch: int = EPOCH, last_epoch: int = 2, start: int = 0
+) -> None:
+    leader.fetched_by(node, 7, FetchPartition(0, epoch, offset, last_epoch, start), NOW_MS)
 
 
 def produce(leader: PartitionLeader, *values: bytes) -> None:
@@ -129,9 +132,32 @@ def test_followers_are_told_of_growth_at_once_and_consumers_when_it_is_committed
     fetched(leader, TWO, 5, last_epoch=EPOCH)
     assert len(consumer.told) == 1
     assert follower.told[-1] == 0, "a new high watermark alone is no reason to answer"
-    leader.delete_records_before(Offset(3))
-    assert follower.told[-1] == 0
-    assert len(follower.told) == 3
+
+
+def test_deleted_records_are_gone_when_every_live_follower_has_let_go_of_them() -> None:
+    leader = leading()
+    follower = Listening()
+    leader.end_watchers[follower] = None
+    looks: list[Offset] = []
+    leader.start_watchers[lambda: looks.append(leader.low_watermark({TWO, THREE}.__contains__))] = None
+    fetched(leader, TWO, 4)
+    fetched(leader, THREE, 4)
+
+    assert leader.delete_records_before(Offset(3)) == 3
+    assert follower.told[-1] > 0, "a follower that waits for records is told at once"
+    assert leader.low_watermark(lambda node: True) == 0
+    fetched(leader, TWO, 4, start=3)
+    assert leader.low_watermark({TWO}.__contains__) == 3, "nobody waits for a broker that is gone"
+    fetched(leader, THREE, 4, start=3)
+    assert looks[-2:] == [0, 3]
+
+
+def test_records_of_a_topic_that_is_compacted_only_are_not_deleted() -> None:
+    leader = leading()
+    leader.configure(topic_config(topic_defaults({}), {"cleanup.policy": "compact"}))
+    with pytest.raises(ProtocolError) as refused:
+        leader.delete_records_before(Offset(3))
+    assert refused.value.code is ErrorCode.POLICY_VIOLATION
 
 
 def test_what_was_staged_when_leadership_goes_is_in_the_log_and_not_committed() -> None:

@@ -16,6 +16,7 @@ from tidelog.client.aio.network import Lane, Network
 from tidelog.client.core.chunk import FetchedChunk
 from tidelog.client.core.described import EARLIEST, LATEST, OffsetAt
 from tidelog.client.core.fetch_session import FetchSession, Limits, Wanted
+from tidelog.client.core.leader_hints import follow_hints, hints_for_reader
 from tidelog.client.core.metadata import Node
 from tidelog.client.core.offsets import list_offsets, listed_offsets
 from tidelog.client.core.options import ConsumerOptions
@@ -254,6 +255,11 @@ class ConsumeEngine:
             return self.network.backoff_s
         news = False
         pause_s = 0.0
+        moved: set[TopicPartition] = set()
+        if answer.node_endpoints:
+            names = {topic.topic_id: session.name_of(topic.topic, topic.topic_id) for topic in answer.responses}
+            hints = hints_for_reader(answer, names)
+            self.network.view, moved = follow_hints(self.network.view, hints, answer.node_endpoints)
         for topic in answer.responses:
             name = session.name_of(topic.topic, topic.topic_id)
             for data in topic.partitions:
@@ -263,7 +269,8 @@ class ConsumeEngine:
                     continue
                 if data.error_code:
                     self._refused(partition, asked, data)
-                    pause_s = self.network.backoff_s
+                    # Who was told where else to go need not wait for others to find out.
+                    pause_s = pause_s if partition in moved else self.network.backoff_s
                 else:
                     news = self._keep(partition, asked, data) or news
         if news:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from tidelog.client.aio.connection import Connection
 from tidelog.client.aio.network import Network
+from tidelog.client.core.leader_hints import follow_hints, hints_for_producer
 from tidelog.client.core.lines import Lines
 from tidelog.client.core.options import ACKS_NONE, ProducerOptions
 from tidelog.client.core.pending import Batch, is_finished
@@ -23,6 +24,7 @@ from tidelog.client.errors import ClientClosed, ClientError, Rejected, check
 from tidelog.model.errors import RETRIABLE, ErrorCode
 from tidelog.model.ids import ProducerEpoch, ProducerId, TopicName, TopicPartition
 from tidelog.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from tidelog.wire.messages.produce import ProduceResponse
 
 MILLISECONDS: Final = 1000.0
 # An answer is waited for a little longer than the broker may take.
@@ -199,9 +201,21 @@ class ProduceEngine:
         error = future.exception()
         if error is None:
             self._conclude(self.sender.answered, sent, future.result())
+            if future.result().node_endpoints:
+                self._follow_hints(sent, future.result())
         else:
             assert isinstance(error, ClientError), error
             self._conclude(self.sender.lost, sent, error)
+
+    def _follow_hints(self, sent: ToSend, answer: ProduceResponse) -> None:
+        """Another broker leads, and we were told which: what was refused goes there at once."""
+        hints = hints_for_producer(answer, {topic.id: name for name, topic in sent.topics.items()})
+        self.network.view, moved = follow_hints(self.network.view, hints, answer.node_endpoints)
+        with self._lock:
+            for batch in sent.batches:
+                if batch.partition in moved:
+                    batch.retry_at = self._loop.time()
+        self.wake()
 
     def _conclude(self, conclude: Callable[[ToSend, Any, float], set[TopicName]], sent: ToSend, result: Any) -> None:
         with self._lock:
