@@ -152,7 +152,7 @@ class Dispatch:
             if response is not None:
                 call.answer(response)
             elif self._takes_repeats and isinstance(request, ProduceRequest):
-                connection.run_reader = self._repeats.learn(header.api_version, frame, request)
+                connection.run_reader = self._repeats.learn(header.api_version, frame, request) or connection.run_reader
         except MalformedMessage as error:
             connection.close(f"malformed {statistics.name} request v{header.api_version}: {error}")
             return None

@@ -12,7 +12,9 @@ from typing import Final, Protocol
 
 from tidelog.broker.call import AnswersInOrder, Call
 from tidelog.model.ids import Offset
+from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import LedPartitions
+from tidelog.wire.batch import RunBatch
 from tidelog.wire.compiler import Output
 from tidelog.wire.frames import encode_response
 from tidelog.wire.messages.produce import PartitionProduceResponse, ProduceRequest
@@ -27,46 +29,63 @@ FORMS_MAX: Final = 4096
 FORGET_INTERVAL_MS: Final = 60_000
 
 
+class KnownForm(ProduceForm):
+    """A form, and the leader that it went to last."""
+
+    __slots__ = ("leader",)
+
+    def __init__(self, version: int, request: ProduceRequest) -> None:
+        super().__init__(version, request)
+        self.leader: PartitionLeader | None = None
+
+
+class Part:
+    """Requests of one form, one behind the other, as their leader sees them: one answer, which holds for all."""
+
+    # Without slots, so that what hardly ever changes is not set for each.
+    error_code = 0
+    error_message: str | None = None
+    base_offset = log_append_time_ms = log_start_offset = -1
+
+    def __init__(self, form: KnownForm) -> None:
+        self.form = form
+        self.offsets: Sequence[Offset] = ()
+
+    def answers(self, correlation_ids: Sequence[int]) -> Sequence[bytes | bytearray]:
+        form = self.form
+        if not self.error_code:
+            return form.answers(correlation_ids, self.offsets, self.log_start_offset)
+        answer = PartitionProduceResponse(form.index, self.error_code, -1, error_message=self.error_message)
+        return [encode_response(each, form.response(answer), form.version) for each in correlation_ids]
+
+
 class RepeatedCalls(Call):
-    """Some calls of one form, answered together: all is known but their offsets, and whether the write succeeds."""
+    """The calls of a run, answered together: all is known but their offsets, and whether the writes succeed."""
 
-    __slots__ = (
-        "_correlation_ids",
-        "_form",
-        "base_offset",
-        "error_code",
-        "error_message",
-        "log_append_time_ms",
-        "log_start_offset",
-        "offsets",
-    )
+    __slots__ = ("_correlation_ids", "_parts")
 
-    def __init__(self, connection: AnswersInOrder, form: ProduceForm, correlation_ids: list[int]) -> None:
+    def __init__(self, connection: AnswersInOrder, correlation_ids: list[int], parts: Sequence[Part]) -> None:
         self.connection = connection
         self.output = None
-        self._form = form
         self._correlation_ids = correlation_ids
-        self.offsets: Sequence[Offset] = ()
-        # What the leader says of the run as a whole.
-        self.error_code = 0
-        self.error_message: str | None = None
-        self.base_offset = self.log_append_time_ms = self.log_start_offset = -1
+        self._parts = parts
 
     @property
     def count(self) -> int:
         return len(self._correlation_ids)
 
     def after_writes(self) -> None:
-        """The write is done, or has failed and said so here."""
-        form = self._form
-        if self.error_code:
-            answer = PartitionProduceResponse(form.index, self.error_code, -1, error_message=self.error_message)
-            output = Output()
-            for correlation_id in self._correlation_ids:
-                output += encode_response(correlation_id, form.response(answer), form.version)
-            self.output = output
+        """The writes are done, or have failed and said so in the parts."""
+        ids, parts = self._correlation_ids, self._parts
+        if len(parts) == 1:
+            frames = parts[0].answers(ids)
         else:
-            self.output = form.answers(self._correlation_ids, self.offsets, self.log_start_offset)
+            frames, begun = [], 0
+            for part in parts:
+                end = begun + len(part.offsets) - 1
+                frames += part.answers(ids[begun:end])
+                begun = end
+        self.output = Output(b"".join(frames))
         self.connection.answered(self)
 
 
@@ -82,7 +101,7 @@ class RepeatedProduce:
         self._partitions = partitions
         self._turn = turn
         self._now_ms = now_ms
-        self._forms: dict[bytes, ProduceForm] = {}
+        self._forms: dict[bytes, KnownForm] = {}
         self._forgot_ms = -FORGET_INTERVAL_MS
 
     def learn(self, version: int, frame: memoryview, request: ProduceRequest) -> RunReader | None:
@@ -95,7 +114,11 @@ class RepeatedProduce:
         if head not in self._forms:
             if len(self._forms) >= FORMS_MAX and not self._forget():
                 return None
-            self._forms[head] = ProduceForm(version, request)
+            form = KnownForm(version, request)
+            form.leader = self._leader(form)
+            if form.leader is None or not form.leader.takes_runs:
+                return None
+            self._forms[head] = form
         return run_reader(len(head))
 
     def _forget(self) -> bool:
@@ -109,43 +132,60 @@ class RepeatedProduce:
     def stage(
         self, connection: AnswersInOrder, reader: RunReader, view: memoryview, position: int, end: int
     ) -> tuple[RepeatedCalls, int] | None:
-        """Take the requests of one known form at the front of view[position:end], and say where the next one begins.
+        """Take the requests of known forms at the front of view[position:end], and say where the next one begins.
 
         None when the first of them must go the usual way.
         """
-        head = reader.head(view, position, end)
-        form = self._forms.get(head) if head is not None else None
-        if head is None or form is None:
+        run = reader.read(view, position, end, self._forms, self._frame_bytes_max)
+        if run is None:
             return None
+        heads, batches, now_ms = run.heads, run.batches, self._now_ms()
+        parts: list[Part] = []
+        begun, count = 0, len(heads)
+        while begun < count:
+            head = heads[begun]
+            following = begun + 1
+            while following < count and heads[following] == head:
+                following += 1
+            part = self._stage_part(head, run.version, batches[begun:following], now_ms)
+            if part is not None:
+                parts.append(part)
+                begun += len(part.offsets) - 1
+            if begun < following:
+                run.cut(begun)
+                break
+        if not parts:
+            return None
+        calls = RepeatedCalls(connection, run.correlation_ids, parts)
+        self._turn.after_writes(calls)
+        return calls, run.end
+
+    def _stage_part(self, head: bytes, version: int, batches: list[RunBatch], now_ms: int) -> Part | None:
+        """Give requests of one form to their leader, which may take fewer of them."""
+        form = self._forms[head]
+        if form.version != version:
+            return None
+        leader = form.leader
+        if leader is None or leader.resigned:
+            leader = form.leader = self._leader(form)
+            if leader is None:
+                return None
+        if form.acks != LEADER_ACKS and not leader.alone_is_enough:
+            return None
+        part = Part(form)
+        part.offsets = leader.stage_run(batches, part, now_ms)
+        if part.offsets:
+            return part
+        if not leader.takes_runs:
+            # Such requests go the usual way, and end runs: not to be tried every time.
+            del self._forms[head]
+        return None
+
+    def _leader(self, form: KnownForm) -> PartitionLeader | None:
         partitions = self._partitions
         led = (
             partitions.by_id.get(form.topic.topic_id)
             if form.version >= FIRST_VERSION_WITH_TOPIC_IDS
             else partitions.by_name.get(form.topic.name)
         )
-        leader = None if led is None else led.get(form.index)
-        if leader is None or not leader.takes_runs or (form.acks != LEADER_ACKS and not leader.alone_is_enough):
-            return None
-        config = leader.config
-        timestamp_max = self._now_ms() + config.message_timestamp_after_max_ms
-        run = reader.read(
-            view,
-            position,
-            end,
-            form.version,
-            head,
-            self._frame_bytes_max,
-            config.max_message_bytes,
-            timestamp_max,
-        )
-        if run is None:
-            return None
-        calls = RepeatedCalls(connection, form, run.correlation_ids)
-        offsets = leader.stage_run(run.batches, run.batches_bytes, calls)
-        if offsets is None:
-            return None
-        if len(offsets) <= len(run.batches):
-            run.cut(len(offsets) - 1)
-        calls.offsets = offsets
-        self._turn.after_writes(calls)
-        return calls, run.end
+        return None if led is None else led.get(form.index)

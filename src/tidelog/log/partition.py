@@ -146,28 +146,41 @@ class PartitionLog:
         """Whether it is known until when the active segment is to be used."""
         return self._roll_timestamp != _ASK_EVERY_TIME
 
-    def takes_run(self, count: int, length: int, latest: int, leader_epoch: LeaderEpoch) -> bool:
-        """Whether so many batches, bytes together and with no later timestamp, surely start no segment and no epoch.
+    def stage_run(self, batches: Sequence[RunBatch], latest: int, leader_epoch: LeaderEpoch) -> list[Offset]:
+        """The same as `stage` for each of some batches, none later than `latest`; they have producer ids, or none has.
 
-        A record has more than one byte, so there are fewer offsets than bytes.
+        Gives the base offset of each, and the one after the last. Gives nothing and does nothing when a new segment or
+        epoch may begin within: so a run is written as a whole, or not at all.
         """
         segment = self._active
-        return (
-            segment.staged_size + length <= segment.full_at
-            and latest <= self._roll_timestamp
-            and self._next_offset + length <= segment.last_offset_max
-            and leader_epoch == self.epochs.latest
-            and segment.has_rows_for(count, length)
-        )
-
-    def stage_run(self, batches: Sequence[RunBatch], leader_epoch: LeaderEpoch) -> list[Offset]:
-        """The same as `stage` for each of some batches without producer ids, of which `takes_run` has said yes.
-
-        Gives the base offset of each, and the one after the last.
-        """
-        offsets = stamp_run(batches, self._next_offset, leader_epoch)
-        self._active.stage_run(batches, offsets)
-        self._staged_count += len(batches)
+        count = len(batches)
+        length = len(batches[0][0]) if count == 1 else sum([len(batch[0]) for batch in batches])
+        base = self._next_offset
+        if (
+            segment.staged_size + length > segment.full_at
+            or latest > self._roll_timestamp
+            # A record has more than one byte, so there are fewer offsets than bytes.
+            or base + length > segment.last_offset_max
+            or leader_epoch != self.epochs.latest
+        ):
+            return []
+        if count == 1:
+            ((view, records_count, _, header),) = batches
+            offsets = [base, Offset(base + records_count)]
+            write_base_offset_and_epoch(view, base, leader_epoch)
+            segment.stage(view, length, base + records_count - 1, latest)
+            if header is not None:
+                self.producers.staged(header, base)
+        elif segment.has_rows_for(count, length):
+            offsets = stamp_run(batches, base, leader_epoch)
+            segment.stage_run(batches, offsets)
+            if batches[0][3] is not None:
+                for offset, batch in zip(offsets, batches, strict=False):
+                    assert batch[3] is not None
+                    self.producers.staged(batch[3], offset)
+        else:
+            return []
+        self._staged_count += count
         self._next_offset = offsets[-1]
         return offsets
 

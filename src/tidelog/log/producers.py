@@ -7,7 +7,7 @@ checked against each other. What was staged and could not be written is taken ba
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -128,6 +128,26 @@ class Producers:
                 f"producer {header.producer_id} has an open transaction and may only write within it",
             )
         return None
+
+    def in_sequence(self, headers: Sequence[BatchHeader]) -> int:
+        """How many of these batches, from the first on, are of one producer and each the next of it."""
+        first = headers[0]
+        try:
+            if self.check(first) is not None:
+                return 0
+        except ProtocolError:
+            return 0
+        count, last_sequence = 1, first.last_sequence
+        for header in headers[1:]:
+            if (
+                header.producer_id != first.producer_id
+                or header.producer_epoch != first.producer_epoch
+                or header.base_sequence != (last_sequence + 1) & SEQUENCE_MASK
+            ):
+                break
+            last_sequence = header.last_sequence
+            count += 1
+        return count
 
     def _check_overtaking(self, header: BatchHeader) -> None:
         """The first batch of a producer could not be written, and comes again: none that followed it may be first."""

@@ -56,6 +56,7 @@ class PartitionLeader:
     __slots__ = (
         "_counted_end",
         "_disk",
+        "_may_take_runs",
         "_no_room",
         "_on_staged",
         "_refusal",
@@ -164,6 +165,7 @@ class PartitionLeader:
         self._rewriter = BatchRewriter.for_topic(config)
         self.syncs_first = config.flush_messages < NEVER_MS
         self._refuses_old = config.message_timestamp_before_max_ms < NEVER_MS
+        self._may_take_runs = self._rewriter is None and not self.syncs_first and not self._refuses_old
         # Whether followers that are not in sync are sent no more than the broker's rate.
         self.is_throttled = is_throttled(config.leader_replication_throttled_replicas, self.index, self.in_sync.node_id)
 
@@ -222,56 +224,46 @@ class PartitionLeader:
     @property
     def takes_runs(self) -> bool:
         """Whether `stage_run` is worth a try: nothing about single batches is looked at here."""
-        return (
-            self._refusal is None
-            and self._rewriter is None
-            and not self.syncs_first
-            and not self._refuses_old
-            and self.log.takes_runs
-        )
+        return self._may_take_runs and self._refusal is None and self.log.takes_runs
 
-    def stage_run(self, batches: Sequence[RunBatch], length: int, answer: StagedAnswer) -> list[Offset] | None:
-        """Take batches that were checked, one behind the other, `length` bytes together: `stage` for each, but cheaper.
+    def stage_run(self, batches: Sequence[RunBatch], answer: StagedAnswer, now_ms: int) -> list[Offset]:
+        """Take batches that were checked, all but their size and time: the same as `stage` for each, but cheaper.
 
         Gives the base offset of each, and the one after the last. They are fewer when one is for `stage` to judge, and
-        None when all are.
+        none when all are.
         """
+        config = self.config
+        first, _, latest, header = batches[0]
+        longest_bytes = grown_bytes = len(first)
+        if len(batches) > 1:
+            lengths = [len(batch[0]) for batch in batches]
+            longest_bytes, grown_bytes = max(lengths), sum(lengths)
+            latest = max([batch[2] for batch in batches])
+        if (
+            not self._may_take_runs
+            or self._refusal is not None
+            or latest > now_ms + config.message_timestamp_after_max_ms
+            or longest_bytes > config.max_message_bytes
+        ):
+            return []
         log = self.log
-        latest = max([batch[2] for batch in batches])
-        if not log.takes_run(len(batches), length, latest, self.epoch):
-            return None
-        if batches[0][3] is None:
-            offsets = log.stage_run(batches, self.epoch)
-        else:
-            offsets = self._stage_in_sequence(batches)
-            if not offsets:
-                return None
-            length = sum(len(batch[0]) for batch in batches[: len(offsets) - 1])
-        answer.base_offset = offsets[0]
-        answer.log_start_offset = log.start_offset
-        self.staged_end_offset = offsets[-1]
-        self.records_in += offsets[-1] - offsets[0]
-        self._staged_bytes += length
-        if not self._staged:
-            self._on_staged(self)
-        self._staged.append(answer)
-        return offsets
-
-    def _stage_in_sequence(self, batches: Sequence[RunBatch]) -> list[Offset]:
-        """Take batches of idempotent producers up to the first that is a duplicate, or has a wrong sequence."""
-        log = self.log
-        offsets: list[Offset] = []
-        for view, records_count, _, header in batches:
-            assert header is not None
-            try:
-                if log.producers.check(header) is not None:
-                    break
-            except ProtocolError:
-                break
-            base_offset = log.stage(header, view, self.epoch)
-            if not offsets:
-                offsets.append(base_offset)
-            offsets.append(Offset(base_offset + records_count))
+        if header is not None:
+            count = log.producers.in_sequence([batch[3] for batch in batches if batch[3] is not None])
+            if count < len(batches):
+                batches = batches[:count]
+                grown_bytes = sum([len(batch[0]) for batch in batches])
+                if not count:
+                    return []
+        offsets = log.stage_run(batches, latest, self.epoch)
+        if offsets:
+            answer.base_offset = offsets[0]
+            answer.log_start_offset = log.start_offset
+            self.staged_end_offset = offsets[-1]
+            self.records_in += offsets[-1] - offsets[0]
+            self._staged_bytes += grown_bytes
+            if not self._staged:
+                self._on_staged(self)
+            self._staged.append(answer)
         return offsets
 
     def stage_own(self, batch: bytes | bytearray, waiter: AcksWaiter) -> Offset:

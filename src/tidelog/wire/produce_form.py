@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
-from tidelog.wire.compiler import Output
 from tidelog.wire.frames import encode_response
 from tidelog.wire.messages.produce import (
     PartitionProduceResponse,
@@ -75,20 +74,18 @@ class ProduceForm:
         tail_bytes = len(frame) - position - _OFFSET.size
         self._pack_answer = Struct(f">4si{len(self._answer_head)}sq{tail_bytes}s").pack
 
-    def answers(self, correlation_ids: Sequence[int], base_offsets: Sequence[int], log_start_offset: int) -> Output:
-        """The whole frames of answers without an error, one behind the other."""
+    def answers(
+        self, correlation_ids: Sequence[int], base_offsets: Sequence[int], log_start_offset: int
+    ) -> list[bytes]:
+        """The whole frames of answers without an error."""
         if log_start_offset != self._log_start_offset:
             self._log_start_offset = log_start_offset
             self._answer_tail = _OFFSETS.pack(NO_APPEND_TIME, log_start_offset) + self._answer_end
         pack, length, head, tail = self._pack_answer, self._answer_length, self._answer_head, self._answer_tail
-        return Output(
-            b"".join(
-                [
-                    pack(length, correlation_id, head, base_offset, tail)
-                    for correlation_id, base_offset in zip(correlation_ids, base_offsets, strict=False)
-                ]
-            )
-        )
+        return [
+            pack(length, correlation_id, head, base_offset, tail)
+            for correlation_id, base_offset in zip(correlation_ids, base_offsets, strict=False)
+        ]
 
     def response(self, answer: PartitionProduceResponse) -> ProduceResponse:
         return ProduceResponse([TopicProduceResponse(self.topic.name, self.topic.topic_id, [answer])])

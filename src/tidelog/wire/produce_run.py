@@ -1,4 +1,4 @@
-"""Produce requests of one form, one behind the other in a buffer: taken apart and checked together.
+"""Produce requests of known forms, one behind the other in a buffer: taken apart and checked together.
 
 A producer that pipelines sends many of them at a time, and what is done once for all of them is not done for each.
 Called by `broker/repeated_produce.py`. It takes only what is whole and without fault; the rest is for the decoder,
@@ -7,6 +7,7 @@ which says what is wrong.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from functools import cache
 from struct import Struct
 from typing import Final
@@ -26,7 +27,7 @@ from tidelog.wire.batch import (
 )
 from tidelog.wire.crc import crc32c
 from tidelog.wire.primitives import uvarint
-from tidelog.wire.produce_form import HEAD_POSITION, TAIL_BYTES
+from tidelog.wire.produce_form import TAIL_BYTES
 
 FRAME_LENGTH_BYTES: Final = 4
 # Longer records than three bytes of a length can say are rare, and dear enough without this.
@@ -38,27 +39,28 @@ NOT_IN_A_RUN: Final = NOT_FOR_CLIENTS | TRANSACTIONAL_FLAG
 
 
 class ProduceRun:
-    """Requests of one form. Around the batch of each are as many bytes; all of them have producer ids, or none has."""
+    """Requests one behind the other: as many bytes around the batch of each, producer ids in all of them or in none."""
 
-    __slots__ = ("_around_bytes", "_start", "batches", "correlation_ids", "end")
+    __slots__ = ("_around_bytes", "_start", "batches", "correlation_ids", "heads", "version")
 
-    def __init__(self, start: int, around_bytes: int) -> None:
+    def __init__(self, version: int, start: int, around_bytes: int) -> None:
+        self.version = version
         self._start = start
         self._around_bytes = around_bytes
-        # Where in the buffer the first request begins that is not in the run.
-        self.end = start
         self.correlation_ids: list[int] = []
+        self.heads: list[bytes] = []
         self.batches: list[RunBatch] = []
 
     @property
-    def batches_bytes(self) -> int:
-        return self.end - self._start - len(self.batches) * self._around_bytes
+    def end(self) -> int:
+        """Where in the buffer the first request begins that is not in the run."""
+        return self._start + sum([len(batch[0]) for batch in self.batches]) + len(self.batches) * self._around_bytes
 
     def cut(self, count: int) -> None:
         """Leave out all but the first `count` requests."""
         del self.correlation_ids[count:]
+        del self.heads[count:]
         del self.batches[count:]
-        self.end = self._start + sum(len(batch[0]) + self._around_bytes for batch in self.batches)
 
 
 class _Layout:
@@ -80,29 +82,15 @@ class _Layout:
 class RunReader:
     """Reads runs of requests whose heads have the same number of bytes."""
 
-    __slots__ = ("_head_end", "_layouts")
+    __slots__ = ("_layouts",)
 
     def __init__(self, head_bytes: int) -> None:
-        self._head_end = FRAME_LENGTH_BYTES + HEAD_POSITION + head_bytes
         self._layouts = tuple(_Layout(head_bytes, count) for count in range(1, LENGTH_BYTES_MAX + 1))
 
-    def head(self, view: memoryview, position: int, end: int) -> bytes | None:
-        """The head of the request at `position`, if it is one; None when there are not enough bytes for it."""
-        head_end = position + self._head_end
-        return bytes(view[position + FRAME_LENGTH_BYTES + HEAD_POSITION : head_end]) if head_end <= end else None
-
     def read(
-        self,
-        view: memoryview,
-        position: int,
-        end: int,
-        version: int,
-        head: bytes,
-        frame_bytes_max: int,
-        batch_bytes_max: int,
-        timestamp_max: int,
+        self, view: memoryview, position: int, end: int, known_heads: Container[bytes], frame_bytes_max: int
     ) -> ProduceRun | None:
-        """The longest run with this head at the front of view[position:end]; None when there is none."""
+        """The longest run of requests with known heads at the front of view[position:end]; None when there is none."""
         frame_bytes = int.from_bytes(view[position : position + FRAME_LENGTH_BYTES])
         for layout in self._layouts:
             if layout.frame_bytes_min <= frame_bytes <= layout.frame_bytes_max:
@@ -110,14 +98,16 @@ class RunReader:
         else:
             return None
         around_bytes = layout.records_position + TAIL_BYTES
-        run = ProduceRun(position, around_bytes)
+        # The key is in it, too: it is 0.
+        version = int.from_bytes(view[position + FRAME_LENGTH_BYTES : position + 2 * FRAME_LENGTH_BYTES])
+        run = ProduceRun(version, position, around_bytes)
         # One loop with local names and without calls, though it is long: it runs for every small produce request.
         unpack, records_position = layout.unpack, layout.records_position
         last_start = end - layout.bytes_min
-        batch_bytes_max = min(batch_bytes_max, frame_bytes_max + FRAME_LENGTH_BYTES - around_bytes)
-        length_max = batch_bytes_max - LENGTH_OVERHEAD_BYTES
-        correlation_ids, batches = run.correlation_ids, run.batches
+        length_max = frame_bytes_max + FRAME_LENGTH_BYTES - around_bytes - LENGTH_OVERHEAD_BYTES
+        correlation_ids, heads, batches = run.correlation_ids, run.heads, run.batches
         known_bytes, known_length = -1, b""
+        known_head = None
         has_ids = False
         for _ in range(RUN_MAX):
             if position > last_start:
@@ -126,7 +116,7 @@ class RunReader:
                 frame_bytes,
                 its_version,
                 correlation_id,
-                its_head,
+                head,
                 its_length,
                 base_offset,
                 batch_length,
@@ -145,17 +135,19 @@ class RunReader:
             frame_end = position + FRAME_LENGTH_BYTES + frame_bytes
             records_end = frame_end - TAIL_BYTES
             start = position + records_position
+            if head != known_head:
+                if head not in known_heads:
+                    break
+                known_head = head
             if batch_length != known_bytes:
                 known_bytes = batch_length
                 known_length = uvarint(batch_length + LENGTH_OVERHEAD_BYTES + 1) if batch_length > 0 else b""
             if (
-                its_head != head
-                or its_version != version
+                its_version != version
                 or its_length != known_length
                 or frame_end > end
                 or records_end - start != batch_length + LENGTH_OVERHEAD_BYTES
                 or batch_length > length_max
-                or max_timestamp > timestamp_max
                 or magic != MAGIC
                 or base_offset
                 or records_count != last_offset_delta + 1
@@ -193,9 +185,9 @@ class RunReader:
             elif has_ids:
                 break
             correlation_ids.append(correlation_id)
+            heads.append(head)
             batches.append((view[start:records_end], records_count, max_timestamp, header))
             position = frame_end
-        run.end = position
         return run if batches else None
 
 

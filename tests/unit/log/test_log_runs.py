@@ -85,9 +85,8 @@ def test_a_log_written_in_runs_has_the_files_of_one_written_batch_by_batch(
         batches = [run_batch([bytes(size)] * count, NOON_MS + later) for count, size, later in shapes]
         for view, _, _, _ in batches:
             one_by_one.stage(read_header(view), memoryview(bytearray(view)), EPOCH)
-        length, latest = sum(len(batch[0]) for batch in batches), max(batch[2] for batch in batches)
-        if in_runs.takes_runs and in_runs.takes_run(len(batches), length, latest, EPOCH):
-            offsets = in_runs.stage_run(batches, EPOCH)
+        offsets = in_runs.stage_run(batches, max(batch[2] for batch in batches), EPOCH)
+        if offsets:
             assert offsets[1:] == [base + batch[1] for base, batch in zip(offsets, batches, strict=False)]
         else:
             for view, _, _, _ in batches:
@@ -108,7 +107,7 @@ def test_a_run_whose_write_fails_is_lost_as_a_whole_and_says_so() -> None:
     leader.write_staged()
     answer = PartitionProduceResponse(0)
     batches = [run_batch([b"lost"]), run_batch([b"lost", b"too"])]
-    assert leader.stage_run(batches, sum(len(batch[0]) for batch in batches), answer) == [1, 2, 4]
+    assert leader.stage_run(batches, answer, NOON_MS) == [1, 2, 4]
     files.failures[files.operations + 1] = errno.EIO
 
     leader.write_staged()
@@ -126,10 +125,22 @@ def test_a_run_of_an_idempotent_producer_is_taken_up_to_the_first_fault() -> Non
     leader.stage(batch_of([b"first"], timestamp=NOON_MS), PartitionProduceResponse(0), NOON_MS)
     run = [run_batch([b"v"], producer=(7, 0, sequence)) for sequence in (0, 1, 1, 2)]
     answer = PartitionProduceResponse(0)
-    assert leader.stage_run(run, sum(len(batch[0]) for batch in run), answer) == [1, 2, 3]
-    assert leader.stage_run(run[2:], sum(len(batch[0]) for batch in run[2:]), answer) is None
+    assert leader.stage_run(run, answer, NOON_MS) == [1, 2, 3]
+    assert leader.stage_run(run[2:], answer, NOON_MS) == []
     leader.write_staged()
     assert log.end_offset == leader.staged_end_offset == 3
+
+
+def test_what_is_too_large_or_too_late_is_not_for_a_run() -> None:
+    log = log_on(SimulatedFiles(seed=1), LogConfig())
+    leader = leader_of(log)
+    leader.stage(batch_of([b"first"], timestamp=NOON_MS), PartitionProduceResponse(0), NOON_MS)
+    leader.configure(topic_config(topic_defaults({}), {"max.message.bytes": "100"}))
+    small, large = run_batch([b"v"]), run_batch([bytes(100)])
+    late = run_batch([b"v"], NOON_MS + leader.config.message_timestamp_after_max_ms + 1)
+    for run in ([large], [small, large], [late], [small, late]):
+        assert leader.stage_run(run, PartitionProduceResponse(0), NOON_MS) == []
+    assert leader.stage_run([small], PartitionProduceResponse(0), NOON_MS) == [1, 2]
 
 
 @pytest.mark.parametrize("settings", [{"message.timestamp.type": "LogAppendTime"}, {"flush.messages": "1"}])

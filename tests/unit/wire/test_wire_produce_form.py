@@ -72,10 +72,10 @@ def test_versions_without_tags_have_no_form() -> None:
 def test_answers_are_what_the_encoder_writes(version: int, answered: list[tuple[int, int]], starts: list[int]) -> None:
     form = ProduceForm(version, request_with(b"records"))
     for start in starts:
-        expected = b"".join(
+        expected = [
             encode_response(
                 correlation_id, form.response(PartitionProduceResponse(3, 0, base_offset, -1, start)), version
             )
             for correlation_id, base_offset in answered
-        )
+        ]
         assert form.answers([one for one, _ in answered], [one for _, one in answered], start) == expected
