@@ -1,6 +1,6 @@
-"""Compiles the kernel of `tidelog/wire/columns` when the package is installed or a wheel is made.
+"""Compiles the kernels of `wire/columns` and `wire/keys` when the package is installed or a wheel is made.
 
-Where there is no C compiler, or TIDELOG_PURE is set, nothing is compiled: numpy then does the same, a little slower.
+Where there is no C compiler, or TIDELOG_PURE is set, nothing is compiled: numpy and dicts then do the same, slower.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCES = Path("src")
-KERNEL = "tidelog.wire.columns.kernel"
+KERNELS = ("tidelog.wire.columns.kernel", "tidelog.wire.keys.kernel")
 
 
-class CompiledKernel(BuildHookInterface):
-    """Puts the compiled module beside its source, from where Python prefers it."""
+class CompiledKernels(BuildHookInterface):
+    """Puts the compiled modules beside their sources, from where Python prefers them."""
 
     PLUGIN_NAME = "custom"
 
@@ -25,17 +25,17 @@ class CompiledKernel(BuildHookInterface):
         if self.target_name != "wheel" or os.environ.get("TIDELOG_PURE"):
             return
         try:
-            compile_kernel(Path(self.root))
+            compile_kernels(Path(self.root))
         except Exception as problem:  # No compiler, no headers: each platform has its own words for it.
-            self.app.display_warning(f"The kernel of wire/columns was not compiled: {problem}")
+            self.app.display_warning(f"The kernels were not compiled: {problem}")
             return
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
-        build_data["artifacts"] += [f"{SOURCES}/{KERNEL.replace('.', '/')}.*.so", f"{SOURCES}/**/kernel.*.pyd"]
+        build_data["artifacts"] += [f"{SOURCES}/**/kernel.*.so", f"{SOURCES}/**/kernel.*.pyd"]
 
 
-def compile_kernel(root: Path) -> None:
-    """Compile `kernel.py`, typed by `kernel.pxd`, into the source tree."""
+def compile_kernels(root: Path) -> None:
+    """Compile each `kernel.py`, typed by its `kernel.pxd`, into the source tree."""
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
@@ -44,9 +44,15 @@ def compile_kernel(root: Path) -> None:
     os.chdir(root)
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            source = SOURCES.joinpath(*KERNEL.split(".")).with_suffix(".py")
-            extension = Extension(KERNEL, [str(source)], extra_compile_args=[] if os.name == "nt" else ["-O3"])
-            modules = cythonize([extension], build_dir=scratch, quiet=True, force=True)
+            extensions = [
+                Extension(
+                    kernel,
+                    [str(SOURCES.joinpath(*kernel.split(".")).with_suffix(".py"))],
+                    extra_compile_args=[] if os.name == "nt" else ["-O3"],
+                )
+                for kernel in KERNELS
+            ]
+            modules = cythonize(extensions, build_dir=scratch, quiet=True, force=True)
             command = build_ext(Distribution({"ext_modules": modules, "package_dir": {"": str(SOURCES)}}))
             command.inplace = True
             command.build_temp = scratch
@@ -57,4 +63,4 @@ def compile_kernel(root: Path) -> None:
 
 
 if __name__ == "__main__":
-    compile_kernel(Path(__file__).parent)
+    compile_kernels(Path(__file__).parent)

@@ -1,24 +1,25 @@
 """What remains of a batch when its log is compacted: all of it, some records, an empty batch, or nothing.
 
 Offsets and the batch's own range never change. Bytes of records are used as they are wherever the format allows; only a
-batch that gets its delete horizon (KIP-534) is encoded anew, since its timestamps count from there. Called by
-`log/compaction.py` for every batch in order.
+batch that gets its delete horizon (KIP-534) is written anew, since its timestamps count from there. Called by
+`log/compaction.py` with all batches in order; their records are judged by the lot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
 
-from tidelog.log.key_offsets import KeyOffsets, shorten
+from tidelog.log.key_offsets import KeyOffsets
+from tidelog.log.record_lot import RecordLot, Remaining
 from tidelog.log.transaction_trail import TransactionTrail
 from tidelog.model.ids import NO_PRODUCER
-from tidelog.wire.batch import HEADER_BYTES, MAGIC, NO_SEQUENCE, BatchHeader
-from tidelog.wire.compression import compress, decompress
-from tidelog.wire.record_scan import Kept, keep_newest, largest_timestamp_delta, record_bounds
-from tidelog.wire.records import DECOMPRESSED_BYTES_MAX, NO_PRODUCER_EPOCH, read_records, rebuild_batch, seal_batch
+from tidelog.wire.batch import DELETE_HORIZON_FLAG, MAGIC, NO_SEQUENCE, BatchHeader, Buffer
+from tidelog.wire.compression import compress
+from tidelog.wire.keys.rebase import rebase
+from tidelog.wire.records import NO_PRODUCER_EPOCH, read_records, rebuild_batch, seal_batch
 
 
 class LastOfProducer(NamedTuple):
@@ -28,10 +29,12 @@ class LastOfProducer(NamedTuple):
     epoch: int
 
 
-def body_of(header: BatchHeader, batch: memoryview) -> bytes:
-    """The records of a batch, decompressed within the bound."""
-    body = batch[HEADER_BYTES:]
-    return decompress(header.compression, body, DECOMPRESSED_BYTES_MAX) if header.compression else bytes(body)
+class Filtered(NamedTuple):
+    """A batch and what is to be written in its place: the same object when all of it stays, None when nothing does."""
+
+    header: BatchHeader
+    batch: memoryview
+    remains: Buffer | None
 
 
 def placeholder(offset: int, leader_epoch: int) -> bytes:
@@ -49,44 +52,102 @@ def is_placeholder(header: BatchHeader) -> bool:
 class BatchFilter:
     """The decisions of one pass over a log."""
 
-    __slots__ = ("_delete_horizon_ms", "_keys", "_last_of_producers", "_now_ms", "trail")
+    __slots__ = ("_delete_horizon_ms", "_end", "_keys", "_keys_start", "_last_of_producers", "_now_ms", "trail")
 
     def __init__(
         self,
         keys: KeyOffsets,
+        keys_start: int,
+        end: int,
         trail: TransactionTrail,
         last_of_producers: Mapping[int, LastOfProducer],
         now_ms: int,
         delete_retention_ms: int,
     ) -> None:
         self._keys = keys
+        # The keys of all batches from the one to before the other were noted. What follows is left as it is.
+        self._keys_start = keys_start
+        self._end = end
         self.trail = trail
         self._last_of_producers = last_of_producers
         self._now_ms = now_ms
         self._delete_horizon_ms = now_ms + delete_retention_ms
 
-    def remains(self, header: BatchHeader, batch: memoryview) -> memoryview | bytes | None:
-        """The batch to write in the place of this one: the same object when all of it stays, None when nothing does."""
-        if header.is_control:
-            return self._control(header, batch)
+    def filtered(self, batches: Iterable[tuple[BatchHeader, memoryview]], last_offset: int) -> Iterator[Filtered]:
+        """Judge the batches of a segment, in order; a mark at `last_offset` stays. INVALID_RECORD if one is broken."""
+        lot = RecordLot()
+        waiting: list[Filtered | int] = []
+        judged: list[tuple[BatchHeader, memoryview]] = []
+        for header, batch in batches:
+            if header.base_offset >= self._end or (header.base_offset == last_offset and is_placeholder(header)):
+                waiting.append(Filtered(header, batch, batch))
+            elif header.is_control:
+                waiting.append(Filtered(header, batch, self._control(header, batch)))
+            elif self._is_superseded(header):
+                waiting.append(Filtered(header, batch, self._nothing(header)))
+            else:
+                keeps_tombstones = not header.has_delete_horizon or self._now_ms < header.base_timestamp
+                lot.add(header, batch, is_noted=self._is_noted(header), keeps_tombstones=keeps_tombstones)
+                waiting.append(len(judged))
+                judged.append((header, batch))
+            if not judged or lot.is_full:
+                yield from self._settle(waiting, judged, lot)
+                lot = RecordLot()
+                waiting.clear()
+                judged.clear()
+        yield from self._settle(waiting, judged, lot)
+
+    def _settle(
+        self, waiting: list[Filtered | int], judged: list[tuple[BatchHeader, memoryview]], lot: RecordLot
+    ) -> Iterator[Filtered]:
+        remaining = self._keys.keep(lot) if judged else []
+        for one in waiting:
+            if isinstance(one, int):
+                header, batch = judged[one]
+                yield Filtered(header, batch, self._remains(header, batch, remaining[one]))
+            else:
+                yield one
+
+    def _is_superseded(self, header: BatchHeader) -> bool:
+        """Whether nothing stays of a batch, as far as can be said without its records."""
         if self.trail.is_aborted(header) or not header.records_count:
+            return True
+        return self._is_noted(header) and not self._keys.is_any_newest(header.base_offset, header.last_offset)
+
+    def _is_noted(self, header: BatchHeader) -> bool:
+        """Whether a batch was never compacted, so that its offsets have no gaps, and all its keys were noted."""
+        return (
+            header.base_offset >= self._keys_start
+            and header.records_count == header.last_offset_delta + 1
+            and not header.has_delete_horizon
+        )
+
+    def _remains(self, header: BatchHeader, batch: memoryview, remaining: Remaining) -> Buffer | None:
+        if not remaining.records_count:
             return self._nothing(header)
-        survivors = self._survivors(header)
-        if survivors is not None and not survivors:
-            return self._nothing(header)
-        body = body_of(header, batch)
-        kept = self._kept(header, body, survivors)
-        if not kept.bounds:
-            return self._nothing(header)
-        if kept.tombstones and not header.has_delete_horizon:
-            starts = {start for start, _ in kept.bounds}
-            records = read_records(batch, check_crc=False)
-            bounds = record_bounds(body, header.records_count)
-            staying = [record for record, start in zip(records, bounds, strict=False) if start in starts]
-            return rebuild_batch(header, staying, delete_horizon_ms=self._delete_horizon_ms)
-        if len(kept.bounds) == header.records_count:
+        needs_horizon = remaining.tombstones > 0 and not header.has_delete_horizon
+        if remaining.records_count == header.records_count and not needs_horizon:
             return batch
-        return _with_records(header, body, kept.bounds)
+        base_timestamp = header.base_timestamp
+        max_timestamp = header.max_timestamp
+        if not header.is_log_append_time:
+            max_timestamp = base_timestamp + remaining.timestamp_delta_max
+        records = remaining.records
+        attributes = header.attributes
+        if needs_horizon:
+            base_timestamp = self._delete_horizon_ms
+            attributes |= DELETE_HORIZON_FLAG
+            records = rebase(records, remaining.records_count, header, base_timestamp)
+        if header.compression:
+            records = compress(header.compression, records)
+        changed = msgspec.structs.replace(
+            header,
+            attributes=attributes,
+            base_timestamp=base_timestamp,
+            max_timestamp=max_timestamp,
+            records_count=remaining.records_count,
+        )
+        return seal_batch(changed, records)
 
     def _control(self, header: BatchHeader, batch: memoryview) -> memoryview | bytes | None:
         is_needless = self.trail.is_needless(header, batch)
@@ -109,37 +170,3 @@ class BatchFilter:
         else:
             is_needed = header.last_offset == last.last_offset
         return rebuild_batch(header, []) if is_needed else None
-
-    def _survivors(self, header: BatchHeader) -> Sequence[int] | None:
-        """What stays of a batch that was never compacted: its offsets have no gaps, and all its keys were noted."""
-        if (
-            header.base_offset >= self._keys.start_offset
-            and header.records_count == header.last_offset_delta + 1
-            and not header.has_delete_horizon
-        ):
-            return self._keys.survivors(header.base_offset, header.last_offset)
-        return None
-
-    def _kept(self, header: BatchHeader, body: bytes, survivors: Sequence[int] | None) -> Kept:
-        count = header.records_count
-        base = header.base_offset
-        if survivors is not None:
-            # No key need be read again.
-            bounds = record_bounds(body, count)
-            deltas = [(number >> 1) - base for number in survivors]
-            tombstones = sum(number & 1 for number in survivors)
-            return Kept([(bounds[delta], bounds[delta + 1]) for delta in deltas], tombstones)
-        keep_tombstones = not header.has_delete_horizon or self._now_ms < header.base_timestamp
-        return keep_newest(body, count, base, self._keys.newest, shorten, keep_tombstones=keep_tombstones)
-
-
-def _with_records(header: BatchHeader, body: bytes, bounds: list[tuple[int, int]]) -> bytes:
-    """The batch with some of its records, whose bytes stay as they are."""
-    kept = b"".join([body[start:end] for start, end in bounds])
-    max_timestamp = header.max_timestamp
-    if not header.is_log_append_time:
-        max_timestamp = header.base_timestamp + largest_timestamp_delta(body, bounds)
-    if header.compression:
-        kept = compress(header.compression, kept)
-    changed = msgspec.structs.replace(header, max_timestamp=max_timestamp, records_count=len(bounds))
-    return seal_batch(changed, kept)

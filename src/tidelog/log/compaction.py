@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from tidelog.env.files import Files
-from tidelog.log.batch_filter import BatchFilter, body_of, is_placeholder, placeholder
+from tidelog.log.batch_filter import BatchFilter, placeholder
 from tidelog.log.cleanable import DirtySpan, LogView, SealedSegment, dirty_span, view_of
 from tidelog.log.cleaned_segment import CleanedSegment
 from tidelog.log.errors import CorruptLog
-from tidelog.log.key_offsets import KeyOffsets
+from tidelog.log.key_offsets import KeyOffsets, new_key_offsets
 from tidelog.log.offset_index import RELATIVE_OFFSET_MAX
 from tidelog.log.partition import PartitionLog
+from tidelog.log.record_lot import RecordLot
 from tidelog.log.repair import EVERYWHERE, valid_batches
 from tidelog.log.segment import Segment
 from tidelog.log.transaction_index import AbortedTransaction, TransactionIndex
@@ -55,6 +56,8 @@ class CompactionPass:
         self.start = span.start
         # Up to where the log is compacted when all groups are done.
         self.end = span.end
+        # All records from here to the end were noted.
+        self._keys_start = span.end
         self._keys_bytes_max = keys_bytes_max
         self.records_read = 0
 
@@ -62,10 +65,19 @@ class CompactionPass:
         """Compact one group after the other. A group whose records all stay is left as it is."""
         aborted = [one for path in self._view.transaction_indexes for one in TransactionIndex(self._files, path).all()]
         keys = self._read_keys(aborted)
+        keys.complete()
         sealed = [segment for segment in self._view.sealed if segment.base_offset < self.end]
         config = self._view.config
         trail = TransactionTrail(aborted, sealed[0].base_offset)
-        batch_filter = BatchFilter(keys, trail, self._view.last_of_producers, self._now_ms, config.delete_retention_ms)
+        batch_filter = BatchFilter(
+            keys,
+            self._keys_start,
+            self.end,
+            trail,
+            self._view.last_of_producers,
+            self._now_ms,
+            config.delete_retention_ms,
+        )
         for group in grouped(sealed, config.segment_bytes):
             cleaned = CleanedSegment(
                 self._files, self._view.directory, group[0].base_offset, config.index_interval_bytes
@@ -88,35 +100,42 @@ class CompactionPass:
             )
 
     def _read_keys(self, aborted: list[AbortedTransaction]) -> KeyOffsets:
+        """Note the keys from the start on, to the end or as far as they fit, which is the end then."""
         keys: KeyOffsets | None = None
         trail = TransactionTrail(aborted, self.start)
         for segment in self._view.sealed:
             if segment.next_offset <= self.start or segment.base_offset >= self.end:
                 continue
-            for header, batch in self._batches(segment):
-                if header.last_offset < self.start:
-                    continue
-                if keys is None:
-                    keys = KeyOffsets(self._keys_bytes_max, header.base_offset)
-                if header.is_control or trail.is_aborted(header):
+            lot = RecordLot()
+            try:
+                for header, batch in self._batches(segment):
+                    if header.last_offset < self.start:
+                        continue
                     if header.is_control:
                         trail.is_needless(header, batch)
-                    continue
-                self._note(keys, segment, header, batch)
-                if keys.is_full and header.next_offset < self.end:
-                    self.end = header.next_offset
-                    break
-        if keys is None:
-            keys = KeyOffsets(self._keys_bytes_max, self.start)
-        keys.complete()
-        return keys
+                        continue
+                    if trail.is_aborted(header):
+                        continue
+                    if keys is None:
+                        self._keys_start = Offset(header.base_offset)
+                        records_max = self.end - header.base_offset
+                        keys = new_key_offsets(self._keys_bytes_max, records_max, header.records_count)
+                    if lot.is_full or not keys.has_room(lot.records_count + header.records_count):
+                        self._note(keys, lot)
+                        lot = RecordLot()
+                        if not keys.has_room(header.records_count):
+                            self.end = Offset(header.base_offset)
+                            return keys
+                    lot.add(header, batch)
+                if keys is not None:
+                    self._note(keys, lot)
+            except ProtocolError as error:
+                raise self._corrupt(segment, error) from error
+        return new_key_offsets(0, 0, 0) if keys is None else keys
 
-    def _note(self, keys: KeyOffsets, segment: SealedSegment, header: BatchHeader, batch: memoryview) -> None:
-        try:
-            keys.note(body_of(header, batch), header.records_count, header.base_offset)
-        except ProtocolError as error:
-            raise self._corrupt(segment, header, error) from error
-        self.records_read += header.records_count
+    def _note(self, keys: KeyOffsets, lot: RecordLot) -> None:
+        keys.note(lot)
+        self.records_read += lot.records_count
 
     def _rewrite(self, group: list[SealedSegment], cleaned: CleanedSegment, batch_filter: BatchFilter) -> bool:
         """Write what remains of a group; returns whether that differs from what is there."""
@@ -124,22 +143,17 @@ class CompactionPass:
         leader_epoch = -1
         last_offset = group[-1].next_offset - 1
         for segment in group:
-            for header, batch in self._batches(segment):
-                leader_epoch = header.leader_epoch
-                is_last_mark = header.base_offset == last_offset and is_placeholder(header)
-                if header.base_offset >= self.end or is_last_mark:
-                    cleaned.add(header, batch)
-                    continue
-                try:
-                    remains = batch_filter.remains(header, batch)
-                except ProtocolError as error:
-                    raise self._corrupt(segment, header, error) from error
-                if remains is batch:
-                    cleaned.add(header, batch)
-                    continue
-                changed = True
-                if remains is not None:
-                    cleaned.add(read_header(remains), remains)
+            try:
+                for header, batch, remains in batch_filter.filtered(self._batches(segment), last_offset):
+                    leader_epoch = header.leader_epoch
+                    if remains is batch:
+                        cleaned.add(header, batch)
+                        continue
+                    changed = True
+                    if remains is not None:
+                        cleaned.add(read_header(remains), remains)
+            except ProtocolError as error:
+                raise self._corrupt(segment, error) from error
             cleaned.add_aborted(batch_filter.trail.kept)
             batch_filter.trail.kept.clear()
             if segment.next_offset > self.end:
@@ -164,8 +178,8 @@ class CompactionPass:
         if end != segment.size:
             raise CorruptLog(f"{self._view.log_path(segment)} has no valid batch at {end}")
 
-    def _corrupt(self, segment: SealedSegment, header: BatchHeader, error: ProtocolError) -> CorruptLog:
-        return CorruptLog(f"{self._view.log_path(segment)} has a batch at offset {header.base_offset}: {error}")
+    def _corrupt(self, segment: SealedSegment, error: ProtocolError) -> CorruptLog:
+        return CorruptLog(f"{self._view.log_path(segment)} has a batch that cannot be read: {error}")
 
 
 def grouped(segments: list[SealedSegment], bytes_max: int) -> list[list[SealedSegment]]:

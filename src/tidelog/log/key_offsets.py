@@ -1,55 +1,50 @@
 """Which record of each key is the newest: the memory of one compaction, which has a bound.
 
-Filled from the dirty part of a log, batch by batch, until it is full; a log with more keys is compacted in passes.
-`log/batch_filter.py` asks it what may go.
+Filled from the dirty part of a log, lot by lot, until it is full; a log with more keys is compacted in passes.
+`log/compaction.py` fills it and `log/batch_filter.py` asks it what may go. There are two, which keep the same records:
+the compiled table (`log/key_table.py`) and, where nothing was compiled, a dict (`log/key_dict.py`).
 """
 
 from __future__ import annotations
 
-import hashlib
-from array import array
-from bisect import bisect_left
-from collections.abc import Hashable
-from typing import Final
+from typing import Final, Protocol
 
-from tidelog.wire.record_scan import note_keys
+from tidelog.log.key_dict import KeyDict
+from tidelog.log.key_table import KeyTable
+from tidelog.log.record_lot import RecordLot, Remaining
+from tidelog.wire.keys.compiled import COMPILED
 
-# What one key takes in memory: the key, its number, their places in the table and in the sorted list.
-ENTRY_BYTES: Final = 216
-_DIGEST_BYTES: Final = 16
+ENTRY_BYTES: Final = KeyTable.ENTRY_BYTES if COMPILED else KeyDict.ENTRY_BYTES
 
 
-def shorten(key: bytes) -> int:
-    """A long key as a number: as good as the key itself, and of another type than keys that are kept as they are."""
-    return int.from_bytes(hashlib.blake2b(key, digest_size=_DIGEST_BYTES).digest())
+class KeyOffsets(Protocol):
+    """Keys and the newest offset of each. A record without key supersedes nothing."""
 
+    def has_room(self, records: int) -> bool:
+        """Whether so many more keys would fit."""
+        ...
 
-class KeyOffsets:
-    """Key to newest offset. Numbers hold the offset twice, plus one for a tombstone."""
-
-    __slots__ = ("_entries_max", "_survivors", "newest", "start_offset")
-
-    def __init__(self, bytes_max: int, start_offset: int) -> None:
-        self._entries_max = max(bytes_max // ENTRY_BYTES, 1)
-        self._survivors: array[int] | None = None
-        # Every batch from here on was noted.
-        self.start_offset = start_offset
-        self.newest: dict[Hashable, int] = {}
-
-    @property
-    def is_full(self) -> bool:
-        return len(self.newest) >= self._entries_max
-
-    def note(self, body: bytes, count: int, base_offset: int) -> None:
-        """Take the records of a batch into account; it comes after all that came before."""
-        note_keys(body, count, base_offset, self.newest, shorten)
+    def note(self, lot: RecordLot) -> None:
+        """Take records into account that come after all that came before. INVALID_RECORD if they are broken."""
+        ...
 
     def complete(self) -> None:
-        """All batches are noted."""
-        self._survivors = array("q", sorted(self.newest.values()))
+        """Everything is noted."""
+        ...
 
-    def survivors(self, first_offset: int, last_offset: int) -> array[int]:
-        """The numbers of all noted records from `first_offset` to `last_offset` that are the newest of their key."""
-        assert self._survivors is not None
-        start = bisect_left(self._survivors, first_offset * 2)
-        return self._survivors[start : bisect_left(self._survivors, last_offset * 2 + 2, start)]
+    def is_any_newest(self, first_offset: int, last_offset: int) -> bool:
+        """Whether one of these offsets may be the newest of its key; all of their records were noted."""
+        ...
+
+    def keep(self, lot: RecordLot) -> list[Remaining]:
+        """What stays of each batch of a lot. INVALID_RECORD if records are broken."""
+        ...
+
+
+def new_key_offsets(bytes_max: int, records_max: int, first_batch_records: int) -> KeyOffsets:
+    """An empty memory of that many bytes, less if `records_max` records need no more.
+
+    It has room for a first batch whatever that takes, so that every pass gets further than the last.
+    """
+    keys_max = max(min(bytes_max // ENTRY_BYTES, records_max), first_batch_records, 1)
+    return KeyTable(keys_max) if COMPILED else KeyDict(keys_max)

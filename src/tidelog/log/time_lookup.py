@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidelog.log.batch_filter import body_of
 from tidelog.log.batch_walk import Landmark, walk
+from tidelog.log.record_lot import body_of
 from tidelog.log.segment import Segment
 from tidelog.log.time_index import TimestampedOffset
 from tidelog.model.ids import Offset
@@ -56,7 +56,7 @@ def _in_batch(segment: Segment, landmark: Landmark, timestamp: int, start_offset
     base = header.base_offset
     # The times of a batch with a delete horizon count from its base timestamp all the same.
     found = record_scan.first_not_before(
-        body_of(header, memoryview(data)),
+        bytes(body_of(header, memoryview(data))),
         header.records_count,
         timestamp - header.base_timestamp,
         max(start_offset - base, 0),

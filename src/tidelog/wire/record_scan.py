@@ -1,7 +1,7 @@
 """Finding the records inside the body of a batch, their keys and times, without decoding values.
 
-Called by `log/batch_filter.py` and `log/key_offsets.py` for every record of a compacted log, and by
-`log/time_lookup.py`, so most numbers, which have one or two bytes, are read in place. Bodies are not compressed any
+Called by `log/time_lookup.py`, and where nothing is compiled by `log/key_dict.py` for every record of a compacted log,
+so most numbers, which have one or two bytes, are read in place. Bodies are not compressed any
 more. A body that is not what its header says raises INVALID_RECORD; nothing outside of it is ever read.
 """
 

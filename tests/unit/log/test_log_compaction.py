@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import msgspec
 import pytest
 
 from harness.compacting import batches_of, compact, end_transaction, keyed, newest_values, records_of
-from harness.logs import NOON_MS, check_indexes, new_log, reopened
+from harness.logs import NOON_MS, check_indexes, new_log, reopened, stage
 from tidelog.env.clock import SimulatedClock
 from tidelog.env.simulated_files import SimulatedFiles
+from tidelog.log import batch_filter, key_offsets
 from tidelog.log.cleanable import dirty_span, view_of
 from tidelog.log.config import LogConfig
+from tidelog.log.errors import CorruptLog
 from tidelog.log.key_offsets import ENTRY_BYTES
 from tidelog.log.partition import PartitionLog
 from tidelog.model.ids import Offset, ProducerId
+from tidelog.wire.batch import HEADER_BYTES, read_header
 from tidelog.wire.compression import Compression
+from tidelog.wire.keys.rebase import rebase
+from tidelog.wire.records import Record, build_batch, seal_batch
 
 CONFIG = LogConfig(segment_bytes=1 << 16, index_interval_bytes=100, compacted=True, delete_retention_ms=1000)
+
+
+@pytest.fixture(autouse=True, params=["table", "dict"])
+def keys_are_in_a(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to remember keys keep the same."""
+    if request.param == "dict":
+        monkeypatch.setattr(key_offsets, "COMPILED", False)
+        monkeypatch.setattr(batch_filter, "rebase", partial(rebase, compiled=False))
 
 
 @pytest.fixture
@@ -197,6 +213,27 @@ def test_more_keys_than_memory_are_compacted_in_passes(log: PartitionLog) -> Non
     assert newest_values(list(records_of(log).values())) == {b"k%d" % number: b"2" for number in range(20)}
     assert list(records_of(log)) == list(range(40, 60))
     check_indexes(log)
+
+
+def test_a_batch_with_more_keys_than_memory_is_compacted_all_the_same(log: PartitionLog) -> None:
+    for version in range(2):
+        keyed(log, *((b"k%d" % number, b"%d" % version) for number in range(50)))
+    ends = [compact(log, keys_bytes_max=7 * ENTRY_BYTES)]
+    ends.append(compact(log, ends[0], keys_bytes_max=7 * ENTRY_BYTES))
+    assert ends == [50, 100]
+    assert list(records_of(log)) == list(range(50, 100))
+
+
+def test_a_batch_that_lies_about_its_records_is_named_and_nothing_is_changed(log: PartitionLog) -> None:
+    keyed(log, (b"a", b"1"), (b"a", b"2"))
+    data = bytearray(build_batch([Record(0, NOON_MS, b"a", b"1"), Record(0, NOON_MS, b"a", b"2")]))
+    changed = msgspec.structs.replace(read_header(data), records_count=1, last_offset_delta=0)
+    stage(log, memoryview(bytearray(seal_batch(changed, data[HEADER_BYTES:]))))
+    log.write_staged()
+    before = log.segments[0].opened().read(1 << 20, 0)
+    with pytest.raises(CorruptLog, match="cannot be read"):
+        compact(log)
+    assert log.segments[0].opened().read(1 << 20, 0) == before
 
 
 def test_small_segments_are_merged_into_one(log: PartitionLog) -> None:
