@@ -1,4 +1,5 @@
-"""`python -m soak run` lets clients and faults loose on a cluster; `python -m soak check FILE…` judges a history."""
+"""`python -m soak run` lets clients and faults loose on a cluster; `python -m soak check FILE…` judges a history;
+`python -m soak spark` kills everyone in a Spark pipeline and looks whether each record came out once."""
 
 from __future__ import annotations
 
@@ -25,7 +26,16 @@ def main(arguments: Sequence[str]) -> int:
     loose.add_argument("--seed", type=int, default=1)
     loose.add_argument("--rate", type=int, default=500, help="records a second of each producer")
     loose.add_argument("--history", type=Path, help="keep the history in this folder")
+    fire = commands.add_parser("spark", help="kill executors, workers, drivers and the broker of a Spark pipeline")
+    fire.add_argument("--records", type=int, default=1_000_000)
+    fire.add_argument("--route", choices=("topic", "parquet"), action="append", help="where to; both unless told")
+    for victim, count in (("executors", 10), ("workers", 1), ("drivers", 5), ("brokers", 3)):
+        fire.add_argument(f"--{victim}", type=int, default=count, help=f"how many are killed ({count})")
+    fire.add_argument("--seed", type=int, default=1)
+    fire.add_argument("--folder", type=Path, help="keep logs, checkpoints and output in this folder")
     options = parser.parse_args(arguments)
+    if options.command == "spark":
+        return under_fire(options)
     if options.command == "check":
         return report(check(read_history(options.files)))
     return soak(options)
@@ -46,6 +56,35 @@ def soak(options: argparse.Namespace) -> int:
     for place in outcome.different:
         print(f"{place}: the replicas do not hold the same bytes")
     return report(outcome.verdict) or int(bool(outcome.different))
+
+
+def under_fire(options: argparse.Namespace) -> int:
+    """Pipelines on a Spark cluster under fire; 0 when each record came out once."""
+    from harness.tidelog_server import tidelog_server
+    from soak.spark import BROKER_SETTINGS, WORKER_MEMORY, Route, SparkPlan, SparkSoak
+    from soak.spark_faults import SparkFaults
+    from tidelog.spark import spark_session
+    from tidelog.spark.standalone import StandaloneCluster
+
+    faults = SparkFaults(options.executors, options.workers, options.drivers, options.brokers)
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="tidelog-soak-") as temporary:
+        folder = (options.folder or Path(temporary)).absolute()
+        broker = tidelog_server(folder / "broker", BROKER_SETTINGS)
+        broker.start()
+        try:
+            with StandaloneCluster(folder / "spark", memory=WORKER_MEMORY) as cluster:
+                for route in options.route or ("topic", "parquet"):
+                    plan = SparkPlan(Route(route), options.records, faults, options.seed)
+                    print(f"To {route}: {plan.records:,} records, {len(faults)} faults, seed {plan.seed}.", flush=True)
+                    soak = SparkSoak(broker, cluster, folder / route, plan, lambda line: print(line, flush=True))
+                    outcome = soak.run(lambda: spark_session(master="local[2]"))
+                    print(outcome, flush=True)
+                    failed += not outcome.is_exactly_once
+        finally:
+            broker.stop()
+    print("Each record came out once." if not failed else "The promise was broken.")
+    return int(failed > 0)
 
 
 def report(verdict: Verdict) -> int:

@@ -13,6 +13,7 @@ import click
 from tidelog.cli.failures import BadInput
 from tidelog.cli.options import format_option
 from tidelog.cli.output import say, write_json, write_table
+from tidelog.cli.spark_cluster import cluster
 
 if TYPE_CHECKING:
     from tidelog.spark.pipeline.registry import PipelineState
@@ -33,10 +34,18 @@ def pipeline() -> None:
     """Run data pipelines on Spark: topics in, SQL or Python, topics or Parquet out."""
 
 
+pipeline.add_command(cluster)
+
+
 @pipeline.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("-b", "--bootstrap", help="The cluster, instead of the one that the file names.")
-@click.option("--master", default="local[2]", show_default=True, help="Where Spark runs, such as spark://host:7077.")
+@click.option(
+    "--master",
+    default="local[2]",
+    show_default=True,
+    help="Where Spark runs: local[N], spark://host:7077, sc://host:15002.",
+)
 @click.option("--once", is_flag=True, help="Process what is there now, then end.")
 @click.option("--seconds", type=click.FloatRange(min=0), help="End by itself after this long.")
 @folder_option
@@ -45,10 +54,10 @@ def run(file: Path, bootstrap: str | None, master: str, once: bool, seconds: flo
     from dataclasses import replace
 
     _need_spark()
+    from tidelog.spark.java import NoJava
     from tidelog.spark.pipeline.definition import AVAILABLE_NOW, InvalidPipeline, read_definition
-    from tidelog.spark.pipeline.registry import PipelineState, Registry
+    from tidelog.spark.pipeline.registry import ACTIVE, PipelineState, Registry
     from tidelog.spark.pipeline.running import PipelineRun
-    from tidelog.spark.session import NoJava
 
     try:
         definition = read_definition(file)
@@ -60,7 +69,7 @@ def run(file: Path, bootstrap: str | None, master: str, once: bool, seconds: flo
         definition = replace(definition, trigger=AVAILABLE_NOW)
     registry = Registry(folder)
     known = registry.read(definition.name)
-    if known is not None and known.status in ("running", "starting") and known.pid != os.getpid():
+    if known is not None and known.status in ACTIVE and known.pid != os.getpid():
         raise BadInput(f"Pipeline '{definition.name}' runs already, as process {known.pid}.")
     now = time.time()
     state = PipelineState(definition.name, str(file.absolute()), os.getpid(), now, now, "starting")
@@ -118,9 +127,9 @@ def status(name: str, folder: Path, format_: str) -> None:
 def stop(name: str, folder: Path) -> None:
     """Stop a pipeline after the batch that runs."""
     state = _known(name, folder)
-    from tidelog.spark.pipeline.registry import Registry
+    from tidelog.spark.pipeline.registry import ACTIVE, Registry
 
-    if state.status not in ("running", "starting", "restarting"):
+    if state.status not in ACTIVE:
         say(f"Pipeline '{name}' does not run: it {'has ' if state.status == 'died' else 'is '}{state.status}.")
     elif Registry(folder).stop(state):
         say(f"Stopped pipeline '{name}'.")

