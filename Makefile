@@ -17,7 +17,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint format unit clients clients-apache spark bench sim soak docs lock bytecode kafka connector debian clean
+.PHONY: help setup run test lint format unit clients clients-apache spark bench sim soak soak-spark docs lock bytecode kafka connector debian clean
 
 help:  ## this list
 	@awk 'BEGIN { FS = ":.*## "; print "\n  \033[1mTidelog\033[0m: a Kafka-compatible streaming platform in Python\n" } \
@@ -64,6 +64,9 @@ sim: setup  ## thousands of seeds of every simulation that takes a number of the
 soak: setup kafka debian  ## an hour of faults on three brokers, clients in other processes, and a judgement (SOAK_ARGS=--minutes 5)
 	$(BIN)/python -m soak run $(SOAK_ARGS)
 
+soak-spark: setup $(STAMPS)/spark debian  ## a million records through Spark while executors, drivers and broker are killed (SOAK_ARGS=--records 50000)
+	$(BIN)/python -m soak spark $(SOAK_ARGS)
+
 docs: setup $(STAMPS)/spark  ## write docs/requirements.md from the tests' markers
 	$(BIN)/python scripts/requirements_doc.py
 
@@ -85,7 +88,7 @@ debian:
 lock: setup  ## pin the newest versions of all dependencies again
 	$(BIN)/python -m venv $(VENV)/lock
 	$(VENV)/lock/bin/pip --disable-pip-version-check --quiet install pip-tools
-	for name in build runtime dev bench spark spark-connector; do \
+	for name in build runtime dev bench spark spark-connect spark-connector; do \
 	    $(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
 	        --no-emit-trusted-host --strip-extras --allow-unsafe --output-file=requirements/$$name.txt requirements/$$name.in; \
 	done
@@ -123,6 +126,6 @@ $(STAMPS)/spark-runtime: requirements/spark.txt $(STAMPS)/runtime
 	@$(PIP) install --require-hashes --requirement requirements/spark.txt
 	@touch $@
 
-$(STAMPS)/spark: $(STAMPS)/dev $(STAMPS)/spark-runtime
-	@$(PIP) install --require-hashes --requirement requirements/spark.txt
+$(STAMPS)/spark: requirements/spark-connect.txt $(STAMPS)/dev $(STAMPS)/spark-runtime
+	@$(PIP) install --require-hashes --requirement requirements/spark.txt --requirement requirements/spark-connect.txt
 	@touch $@

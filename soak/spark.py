@@ -42,7 +42,7 @@ EXECUTOR_CLASS: Final = "CoarseGrainedExecutorBackend"
 BROKER_SETTINGS: Final = {"transaction.two.phase.commit.enable": "true"}
 WORKER_MEMORY: Final = "700m"
 # So long may it take until a batch goes through: a driver starts, executors start, on a busy machine.
-PROGRESS_SECONDS_MAX: Final = 400.0
+PROGRESS_SECONDS_MAX: Final = 600.0
 # After a batch was seen, the next victim falls within this time: early, late, or between two batches.
 AIM_SECONDS_MAX: Final = 2.0
 # A driver that gives up by itself is started again, so often.
@@ -88,6 +88,8 @@ class SparkPlan:
     records: int = 1_000_000
     faults: SparkFaults = field(default_factory=SparkFaults)
     seed: int = 1
+    # Of the pipeline and its topics, where there are several to one broker.
+    name: str = "soak"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +122,22 @@ class SparkSoak:
     """One pipeline on its way from an input topic to its sink, and those who can be killed meanwhile."""
 
     def __init__(
-        self, broker: ServerProcess, cluster: StandaloneCluster, folder: Path, plan: SparkPlan, say: Say
+        self,
+        broker: ServerProcess,
+        cluster: StandaloneCluster,
+        folder: Path,
+        plan: SparkPlan,
+        say: Say,
+        master: str | None = None,
     ) -> None:
+        """`master` is where drivers go unless to the cluster itself: a server of Spark Connect in front of it."""
         self._broker = broker
         self._cluster = cluster
+        self._master = master or cluster.url
         self._folder = folder
         self._plan = plan
         self._say = say
-        self._name = f"soak-{plan.route.value}"
+        self._name = f"{plan.name}-{plan.route.value}"
         self._chance = random.Random(plan.seed)
         self._driver: subprocess.Popen[bytes] | None = None
         self._give_ups = 0
@@ -152,6 +162,7 @@ class SparkSoak:
                 self._say(f"{time.monotonic() - self._began:6.1f} s  batch {done}: kill -9 of {victim.value}")
                 self._strike(victim)
                 kills[victim] += 1
+                done = self._batches_done()
             self._wait_for_end()
         finally:
             self._kill_driver()
@@ -195,7 +206,7 @@ class SparkSoak:
             str(self._folder / f"{self._name}.toml"),
             "--once",
         ]
-        command += ["-b", self._broker.bootstrap_servers, "--master", self._cluster.url]
+        command += ["-b", self._broker.bootstrap_servers, "--master", self._master]
         with self.log.open("ab") as log:
             self._driver = subprocess.Popen(
                 [*command, "--folder", str(self._folder / "state")], stdout=log, stderr=log, start_new_session=True
@@ -211,10 +222,8 @@ class SparkSoak:
     def _strike(self, victim: Victim) -> None:
         match victim:
             case Victim.EXECUTOR:
-                worker = self._chance.choice(self._cluster.workers)
-                for pid in processes_of(worker.pid, EXECUTOR_CLASS):
-                    # Its Python processes live on for a moment, and so does the task that one of them runs.
-                    kill(pid)
+                # Its Python processes live on for a moment, and so does the task that one of them runs.
+                kill(self._an_executor())
             case Victim.WORKER:
                 worker = self._chance.choice(self._cluster.workers)
                 for pid in processes_of(worker.pid):
@@ -228,6 +237,15 @@ class SparkSoak:
             case Victim.BROKER:
                 self._broker.kill()
                 self._broker.start()
+
+    def _an_executor(self) -> int:
+        end = time.monotonic() + PROGRESS_SECONDS_MAX
+        while time.monotonic() < end:
+            found = [pid for worker in self._cluster.workers for pid in processes_of(worker.pid, EXECUTOR_CLASS)]
+            if found:
+                return self._chance.choice(found)
+            time.sleep(POLL_SECONDS)
+        raise TimeoutError(f"There is no executor.\n{self._log_tail()}")
 
     def _batches_done(self) -> int:
         """The newest batch of which Spark's own checkpoint says that it is done."""

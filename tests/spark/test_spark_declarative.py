@@ -19,7 +19,7 @@ from tidelog.model.ids import TopicName
 from tidelog.spark.processes import spark_command, spark_environment
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "declarative"
-RUN_SECONDS_MAX = 280
+RUN_SECONDS_MAX = 400
 
 
 def run(folder: Path) -> None:

@@ -1,4 +1,5 @@
 """Pipelines on a real Spark cluster, a master and two workers, where everyone is killed: each record comes out once.
+And the same cluster through Spark Connect.
 
 The same run at full size is `python -m soak spark`.
 """
@@ -14,11 +15,19 @@ from soak.spark import BROKER_SETTINGS, WORKER_MEMORY, Route, SparkPlan, SparkSo
 from soak.spark_faults import SparkFaults, Victim
 
 from harness.server import ServerProcess, StartBroker
+from tidelog.spark.connect_server import ConnectServer
 from tidelog.spark.standalone import StandaloneCluster
 
 RECORDS = 20_000
 FAULTS = SparkFaults(executors=1, workers=1, drivers=1, brokers=1)
 SECONDS_MAX = 900
+# The server is the driver of this one: a kill of the client would only be a kill of who looks on.
+CONNECT_FAULTS = SparkFaults(executors=0, workers=1, drivers=0, brokers=0)
+CONNECT_SETTINGS = {
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.task.maxFailures": "8",
+}
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +63,18 @@ def test_each_record_comes_out_once_whoever_is_killed(
 
     assert outcome.is_exactly_once, f"{outcome}\n{soak.log.read_text()}"
     assert all(outcome.kills.values())
+
+
+@pytest.mark.req("R1")
+@pytest.mark.timeout(SECONDS_MAX)
+def test_through_spark_connect_each_record_comes_out_once_though_a_worker_is_killed(
+    broker: ServerProcess, cluster: StandaloneCluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    with ConnectServer(tmp_path / "server", master=cluster.url, settings=CONNECT_SETTINGS) as server:
+        plan = SparkPlan(Route.TOPIC, RECORDS // 2, CONNECT_FAULTS, name="connect")
+        soak = SparkSoak(broker, cluster, tmp_path, plan, print, master=server.url)
+
+        outcome = soak.run(lambda: spark)
+
+    assert outcome.is_exactly_once, f"{outcome}\n{soak.log.read_text()}"
+    assert outcome.kills[Victim.WORKER] == 1

@@ -29,11 +29,13 @@ def test_a_pipeline_whose_process_is_gone_has_died(tmp_path: Path) -> None:
     ended.wait()
     registry.write(state("alive", os.getpid()))
     registry.write(state("gone", ended.pid))
+    registry.write(state("never began", ended.pid, "starting"))
     registry.write(state("through", ended.pid, "finished"))
 
     assert {each.name: each.status for each in registry.all()} == {
         "alive": "running",
         "gone": "died",
+        "never began": "died",
         "through": "finished",
     }
 

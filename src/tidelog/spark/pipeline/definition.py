@@ -45,11 +45,15 @@ class SourceDefinition:
 
 @dataclass(frozen=True, slots=True)
 class SinkDefinition:
-    """Where rows go: a topic (or the column "topic"), or a folder of Parquet files."""
+    """Where rows go: a topic (or the column "topic"), or files of a format that Spark can write a stream to."""
 
     topic: str | None = None
     key: str | None = None
-    parquet: str | None = None
+    # Together: "parquet", or whatever its packages bring, and the folder.
+    format: str | None = None
+    path: str | None = None
+    # Jars with what they need, as Maven names them ("group:artifact:version").
+    packages: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     mode: str = "append"
     options: Mapping[str, str] = field(default_factory=dict)
@@ -68,6 +72,11 @@ class PipelineDefinition:
     trigger: str = DEFAULT_TRIGGER
     checkpoint: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+
+    def session_settings(self) -> dict[str, str]:
+        """What its session is started with: Spark fetches the packages of the sink from Maven Central."""
+        packages = {"spark.jars.packages": ",".join(self.sink.packages)} if self.sink.packages else {}
+        return {**packages, **self.settings}
 
 
 def read_definition(path: Path) -> PipelineDefinition:
@@ -136,17 +145,24 @@ def _source(name: str, given: _Table) -> SourceDefinition:
 
 
 def _sink(given: _Table) -> SinkDefinition:
+    parquet, format_, path = given.text("parquet"), given.text("format"), given.text("path")
+    if parquet is not None and (format_ is not None or path is not None):
+        raise InvalidPipeline("The sink has parquet: that is its format and its path already.")
+    if (format_ is None) != (path is None):
+        raise InvalidPipeline("format and path of the sink belong together.")
     sink = SinkDefinition(
         topic=given.text("topic"),
         key=given.text("key"),
-        parquet=given.text("parquet"),
+        format="parquet" if parquet is not None else format_,
+        path=parquet or path,
+        packages=given.list("packages"),
         partition_by=given.list("partition_by"),
         mode=given.text("mode") or "append",
         options=given.texts("options"),
     )
     given.nothing_else()
-    if sink.topic is not None and sink.parquet is not None:
-        raise InvalidPipeline("The sink is a topic or Parquet, not both.")
+    if sink.topic is not None and sink.path is not None:
+        raise InvalidPipeline("The sink is a topic or files, not both.")
     if sink.mode not in MODES:
         raise InvalidPipeline(f"mode of the sink is {' or '.join(MODES)}, not '{sink.mode}'.")
     return sink

@@ -32,9 +32,8 @@ def start_query(spark: SparkSession, definition: PipelineDefinition, checkpoint:
         writer = writer.trigger(availableNow=True)
     else:
         writer = writer.trigger(processingTime=definition.trigger)
-    if sink.parquet is not None:
-        writer = writer.format("parquet").partitionBy(*sink.partition_by)
-        return writer.start(sink.parquet)
+    if sink.format is not None:
+        return writer.format(sink.format).partitionBy(*sink.partition_by).start(sink.path)
     if sink.topic is not None:
         writer = writer.option("topic", sink.topic)
     return writer.format("tidelog").option("kafka.bootstrap.servers", definition.bootstrap).start()
@@ -50,7 +49,7 @@ def transformed(spark: SparkSession, definition: PipelineDefinition) -> DataFram
         for name, frame in frames.items():
             frame.createOrReplaceTempView(name)
         rows = spark.sql(definition.sql)
-    return rows if definition.sink.parquet is not None else as_records(rows, definition.sink)
+    return rows if definition.sink.format is not None else as_records(rows, definition.sink)
 
 
 def as_records(rows: DataFrame, sink: SinkDefinition) -> DataFrame:

@@ -7,22 +7,25 @@ a batch in between has something wrong that waiting does not mend.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidelog.spark.pipeline.definition import PipelineDefinition
 from tidelog.spark.pipeline.frames import start_query
 from tidelog.spark.pipeline.registry import PipelineState, Registry
-from tidelog.spark.session import is_connect, spark_session
+from tidelog.spark.session import spark_session
 
 FAILURES_MAX: Final = 5
 RESTART_PAUSE_S: Final = 2.0
 POLL_S: Final = 1
+# The step of a batch in which its rows go to the sink.
+RAN: Final = "addBatch"
 
 Tell = Callable[[PipelineState], None]
 
@@ -48,9 +51,9 @@ class PipelineRun:
         """Run to the end: stopped, out of time, through with what there was, or failed for good."""
         end = None if seconds is None else time.monotonic() + seconds
         self._say(status="starting")
-        spark = spark_session(self._definition.name, master=self._master, settings=self._definition.settings)
-        if not is_connect(self._master):
-            spark.sparkContext.setLogLevel("OFF")
+        # What Spark would log of a failure is told in one sentence instead.
+        settings = {"spark.log.level": "OFF", **self._definition.session_settings()}
+        spark = spark_session(self._definition.name, master=self._master, settings=settings)
         try:
             self._say(status="running")
             self._supervise(lambda: start_query(spark, self._definition, self._checkpoint()), end)
@@ -91,18 +94,15 @@ class PipelineRun:
         self._progress(query, told)
 
     def _progress(self, query: StreamingQuery, told: int) -> int:
-        for progress in query.recentProgress:
-            if progress["batchId"] <= told and progress["numInputRows"] == 0:
-                continue
-            if progress["batchId"] > told:
-                told = progress["batchId"]
-                self._say(
-                    batch_id=told,
-                    rows=self._state.rows + progress["numInputRows"],
-                    rows_per_second=float(progress.get("processedRowsPerSecond") or 0.0),
-                    lag=lag_of(progress["sources"]),
-                    batch_ms=int(progress["durationMs"].get("triggerExecution", 0)),
-                )
+        for progress in batches_after(told, query.recentProgress):
+            told = progress.batchId
+            self._say(
+                batch_id=told,
+                rows=self._state.rows + progress.numInputRows,
+                rows_per_second=float(progress.processedRowsPerSecond or 0.0),
+                lag=lag_of(progress.sources),
+                batch_ms=int(progress.durationMs.get("triggerExecution", 0)),
+            )
         return told
 
     def _say(self, **changes: Any) -> None:
@@ -111,7 +111,12 @@ class PipelineRun:
         self._tell(self._state)
 
 
-def lag_of(sources: list[Any]) -> int | None:
+def batches_after(told: int, progresses: Iterable[StreamingQueryProgress]) -> list[StreamingQueryProgress]:
+    """What ran since. While there is nothing to do Spark tells of the batch to come, again and again: it is no news."""
+    return [each for each in progresses if each.batchId > told and RAN in each.durationMs]
+
+
+def lag_of(sources: Sequence[Any]) -> int | None:
     """How many offsets are behind what the sources had when the batch was planned; None when none of them says."""
     import json
 
