@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -32,7 +33,9 @@ def main(arguments: Sequence[str]) -> int:
     for victim, count in (("executors", 10), ("workers", 1), ("drivers", 5), ("brokers", 3)):
         fire.add_argument(f"--{victim}", type=int, default=count, help=f"how many are killed ({count})")
     fire.add_argument("--seed", type=int, default=1)
-    fire.add_argument("--folder", type=Path, help="keep logs, checkpoints and output in this folder")
+    fire.add_argument(
+        "--folder", type=Path, help="keep everything in this folder; a run that was cut off goes on in it"
+    )
     options = parser.parse_args(arguments)
     if options.command == "spark":
         return under_fire(options)
@@ -66,6 +69,8 @@ def under_fire(options: argparse.Namespace) -> int:
     from tidelog.spark import spark_session
     from tidelog.spark.standalone import StandaloneCluster
 
+    # Whoever stops it gets all that it started stopped, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     faults = SparkFaults(options.executors, options.workers, options.drivers, options.brokers)
     failed = 0
     with tempfile.TemporaryDirectory(prefix="tidelog-soak-") as temporary:

@@ -142,6 +142,7 @@ class SparkSoak:
         self._driver: subprocess.Popen[bytes] | None = None
         self._give_ups = 0
         self._began = time.monotonic()
+        self._memory = folder / f"{self._name}.killed"
         self.lake = folder / "lake"
 
     @property
@@ -151,17 +152,20 @@ class SparkSoak:
     def run(self, spark: Callable[[], SparkSession]) -> SparkOutcome:
         """The whole run; `spark` is asked for a session of its own to read Parquet files with, at the end."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._prepare()
-        kills = dict.fromkeys(Victim, 0)
+        struck = self._struck_before()
+        if struck is None:
+            self._prepare()
+            struck = []
         try:
             self._start_driver()
-            done = -1
-            for victim in self._plan.faults.in_order(self._plan.seed):
+            done = self._batches_done()
+            for victim in list(self._plan.faults.in_order(self._plan.seed))[len(struck) :]:
                 done = self._wait_for_batch_after(done)
                 time.sleep(self._chance.uniform(0, AIM_SECONDS_MAX))
                 self._say(f"{time.monotonic() - self._began:6.1f} s  batch {done}: kill -9 of {victim.value}")
                 self._strike(victim)
-                kills[victim] += 1
+                struck.append(victim)
+                self._remember(struck)
                 done = self._batches_done()
             self._wait_for_end()
         finally:
@@ -170,7 +174,17 @@ class SparkSoak:
         with Cluster(self._broker.bootstrap_servers) as cluster:
             hanging = len(Transactions(cluster).list_transactions(states=["Ongoing"]))
         seconds = time.monotonic() - self._began
+        kills = {victim: struck.count(victim) for victim in Victim}
         return SparkOutcome(self._plan.records, missing, repeated, hanging, kills, self._give_ups, seconds)
+
+    def _struck_before(self) -> list[Victim] | None:
+        """Who was killed before this run was itself cut off and started again in its folder; None if it begins."""
+        if not self._memory.exists():
+            return None
+        return [Victim[name] for name in self._memory.read_text().split()]
+
+    def _remember(self, struck: list[Victim]) -> None:
+        self._memory.write_text(" ".join(victim.name for victim in struck))
 
     def _prepare(self) -> None:
         """The topics, the records, and the file of the pipeline."""
@@ -195,6 +209,7 @@ class SparkSoak:
         rows_per_batch = max(1, self._plan.records // (4 * len(self._plan.faults) + 4))
         text_ = PIPELINE.format(name=self._name, rows_per_batch=rows_per_batch, sql=sql, sink=sink)
         (self._folder / f"{self._name}.toml").write_text(text_)
+        self._remember([])
 
     def _start_driver(self) -> None:
         command = [
