@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import zlib
 from pathlib import Path
 from typing import Final
 
@@ -49,9 +50,9 @@ def java_home() -> str | None:
 
 def _called_through(java: Path) -> str:
     """A folder like a JAVA_HOME whose Java is this one. Written whole, or not at all, by whoever comes first."""
-    home = Path(tempfile.gettempdir()) / f"tidelog-java-{os.getuid()}"
-    command = home / "bin" / "java"
     script = CALLED_THROUGH.format(java=java)
+    home = Path(tempfile.gettempdir()) / f"tidelog-java-{os.getuid()}-{zlib.crc32(script.encode()):08x}"
+    command = home / "bin" / "java"
     command.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if home.stat().st_uid != os.getuid():
         raise NoJava(f"{home} belongs to somebody else.")
