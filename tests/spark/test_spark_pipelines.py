@@ -75,7 +75,7 @@ def values(rows: Iterable[Any]) -> list[Any]:
 @pytest.mark.req("R1", "S9")
 def test_archive_writes_parquet_by_day_and_once(spark: SparkSession, filled: str, tmp_path: Path) -> None:
     definition = read_definition(EXAMPLES / "archive.toml")
-    definition = replace(definition, sink=replace(definition.sink, parquet=str(tmp_path / "lake")))
+    definition = replace(definition, sink=replace(definition.sink, path=str(tmp_path / "lake")))
 
     run(spark, definition, filled, tmp_path)
     run(spark, definition, filled, tmp_path)
