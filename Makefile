@@ -17,7 +17,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint format unit clients clients-apache spark bench sim soak soak-spark docs lock bytecode kafka connector debian clean
+.PHONY: help setup run test lint format unit clients clients-apache spark bench bench-spark sim soak soak-spark docs lock bytecode kafka connector debian clean
 
 help:  ## this list
 	@awk 'BEGIN { FS = ":.*## "; print "\n  \033[1mTidelog\033[0m: a Kafka-compatible streaming platform in Python\n" } \
@@ -55,6 +55,9 @@ spark: setup $(STAMPS)/spark kafka connector debian  ## the tests with Spark: ou
 
 bench: setup bytecode kafka $(STAMPS)/bench  ## ours beside Apache Kafka in one run; writes docs/benchmarks.md (BENCH_ARGS=--quick: 4 minutes)
 	$(BIN)/python -m bench $(BENCH_ARGS)
+
+bench-spark: setup bytecode kafka connector $(STAMPS)/bench $(STAMPS)/spark  ## our Spark source and sink beside Spark's own Kafka connector
+	$(BIN)/python -m bench.spark $(BENCH_ARGS)
 
 sim: setup  ## thousands of seeds of every simulation that takes a number of them (SIM_SEEDS=10000)
 	TIDELOG_RAFT_SEEDS=$(SIM_SEEDS) TIDELOG_GROUP_SEEDS=$(SIM_SEEDS) TIDELOG_TRANSACTION_SEEDS=$(SIM_SEEDS) \

@@ -28,16 +28,16 @@ QUIET_LOAD_MAX: Final = 0.5
 def write_document(results: Results) -> Path:
     """Put the results into the document and draw their curves; returns the document's path inside the project."""
     text = DOCUMENT.read_text()
-    text = _between_markers(text, FIGURES, "\n".join(_figures(results)))
-    text = _between_markers(text, PROFILE, "\n".join(_profiles(results.profiles)))
+    text = between_markers(text, FIGURES, "\n".join(_figures(results)))
+    text = between_markers(text, PROFILE, "\n".join(_profiles(results.profiles)))
     DOCUMENT.write_text(text)
     if SCALING.name in results.scenarios:
         plot_curves(results.samples, PLOT)
     return DOCUMENT.relative_to(PROJECT)
 
 
-def _between_markers(text: str, name: str, content: str) -> str:
-    begin, end = f"<!-- {name}: written by python -m bench -->", f"<!-- end of {name} -->"
+def between_markers(text: str, name: str, content: str, *, program: str = "python -m bench") -> str:
+    begin, end = f"<!-- {name}: written by {program} -->", f"<!-- end of {name} -->"
     head, found, rest = text.partition(begin)
     _, closed, tail = rest.partition(end)
     if not found or not closed:
@@ -46,7 +46,7 @@ def _between_markers(text: str, name: str, content: str) -> str:
 
 
 def _figures(results: Results) -> Iterator[str]:
-    machines = {_described(taken.machine) for taken in results.scenarios.values()}
+    machines = {described(taken.machine) for taken in results.scenarios.values()}
     if len(machines) == 1:
         yield f"On {machines.pop()}."
         machines.clear()
@@ -64,10 +64,10 @@ def _figures(results: Results) -> Iterator[str]:
         for row in lines:
             yield f"| {row.label} | {row.ours} | {row.theirs} | {row.ratio} | {row.target} | {row.verdict} |"
         yield ""
-        yield _when(taken) + (f" On {_described(taken.machine)}." if machines else "")
+        yield when(taken) + (f" On {described(taken.machine)}." if machines else "")
 
 
-def _described(machine: Machine) -> str:
+def described(machine: Machine) -> str:
     return (
         f"{machine.cores} cores of {machine.processor}, {machine.memory_gb:.0f} GB, Linux {machine.kernel}, "
         f"{machine.file_system}, Python {machine.python}, Java {machine.java}; Apache Kafka {machine.apache_kafka}, "
@@ -75,7 +75,7 @@ def _described(machine: Machine) -> str:
     )
 
 
-def _when(taken: Taken) -> str:
+def when(taken: Taken) -> str:
     rounds = f"medians of {taken.rounds} rounds, {_spread(taken)}" if taken.rounds > 1 else "one round"
     said = f"<sub>{taken.taken_at[:10]}, Tidelog {taken.machine.tidelog}, {taken.plan} run, {rounds}."
     if taken.machine.load_before > QUIET_LOAD_MAX:

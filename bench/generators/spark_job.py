@@ -11,11 +11,12 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-Job = Callable[[SparkSession, dict[str, Any], int], None]
+Job = Callable[[SparkSession, dict[str, Any], int], list[float]]
 
 
 def session(plan: dict[str, Any]) -> SparkSession:
@@ -44,45 +45,90 @@ def source(reader: Any, plan: dict[str, Any]) -> Any:
     return reader.option("subscribe", plan["topic"])
 
 
-def batch(spark: SparkSession, plan: dict[str, Any], number: int) -> None:
-    source(spark.read, plan).load().write.format("noop").mode("overwrite").save()
+def timed(act: Callable[[], None]) -> list[float]:
+    begin = time.monotonic()
+    act()
+    return [time.monotonic() - begin]
 
 
-def value_only(spark: SparkSession, plan: dict[str, Any], number: int) -> None:
+def batch(spark: SparkSession, plan: dict[str, Any], number: int) -> list[float]:
+    return timed(lambda: source(spark.read, plan).load().write.format("noop").mode("overwrite").save())
+
+
+def value_only(spark: SparkSession, plan: dict[str, Any], number: int) -> list[float]:
     reader = source(spark.read, plan)
     if plan["format"] == "tidelog":
         reader = reader.option("columns", "value")
-    reader.load().select("value").write.format("noop").mode("overwrite").save()
+    return timed(lambda: reader.load().select("value").write.format("noop").mode("overwrite").save())
 
 
-def stream(spark: SparkSession, plan: dict[str, Any], number: int) -> None:
+def to_the_end(writer: Any, folder: str) -> None:
+    writer.option("checkpointLocation", folder).trigger(availableNow=True).start().awaitTermination()
+
+
+def stream(spark: SparkSession, plan: dict[str, Any], number: int) -> list[float]:
     frame = source(spark.readStream, plan).option("startingOffsets", "earliest").load()
-    writer = frame.writeStream.format("noop").option("checkpointLocation", f"{plan['folder']}/stream-{number}")
-    writer.trigger(availableNow=True).start().awaitTermination()
+    return timed(lambda: to_the_end(frame.writeStream.format("noop"), f"{plan['folder']}/stream-{number}"))
 
 
-def write(spark: SparkSession, plan: dict[str, Any], number: int) -> None:
-    rows = spark.range(0, plan["records"] // 4, 1, 2)
+def sink(writer: Any, plan: dict[str, Any]) -> Any:
+    writer = writer.format(plan["format"]).option("kafka.bootstrap.servers", plan["servers"])
+    return writer.option("topic", plan["out"])
+
+
+def write(spark: SparkSession, plan: dict[str, Any], number: int) -> list[float]:
+    rows = spark.range(0, plan["records"], 1, 2)
     rows = rows.selectExpr("cast(id as string) as key", f"repeat('x', {plan['record_bytes']}) as value")
-    writer = rows.write.format(plan["format"]).mode("append").option("kafka.bootstrap.servers", plan["servers"])
-    writer.option("topic", f"{plan['topic']}-{plan['format']}-out").save()
+    return timed(lambda: sink(rows.write, plan).mode("append").save())
 
 
-JOBS: dict[str, Job] = {"batch": batch, "value only": value_only, "stream": stream, "write": write}
+def stream_write(spark: SparkSession, plan: dict[str, Any], number: int, *, exactly_once: bool) -> list[float]:
+    frame = source(spark.readStream, plan).option("startingOffsets", "earliest").load().select("key", "value")
+    writer = sink(frame.writeStream, plan).option("exactlyOnce", str(exactly_once).lower())
+    folder = f"{plan['folder']}/{'exactly' if exactly_once else 'at-least'}-{number}"
+    return timed(lambda: to_the_end(writer, folder))
+
+
+def latency(spark: SparkSession, plan: dict[str, Any], number: int) -> list[float]:
+    """How old each record was, by the time that it was made, when the rows of its micro-batch were at hand."""
+    ages: list[float] = []
+    count_from = time.time() + plan["warm_up_seconds"]
+
+    def look(rows: DataFrame, batch_id: int) -> None:
+        made = [row[0] for row in rows.collect()]
+        now = time.time()
+        ages.extend(now - moment for moment in made if moment >= count_from)
+
+    frame = source(spark.readStream, plan).option("startingOffsets", "latest").load()
+    writer = frame.selectExpr("cast(timestamp as double)").writeStream.foreachBatch(look)
+    query = writer.option("checkpointLocation", f"{plan['folder']}/latency-{number}").start()
+    query.awaitTermination(plan["warm_up_seconds"] + plan["seconds"])
+    query.stop()
+    return ages
+
+
+JOBS: dict[str, Job] = {
+    "batch": batch,
+    "value": value_only,
+    "stream": stream,
+    "write": write,
+    "at-least-once": partial(stream_write, exactly_once=False),
+    "exactly-once": partial(stream_write, exactly_once=True),
+    "latency": latency,
+}
 
 
 def main(text: str) -> None:
     plan = json.loads(text)
     spark = session(plan)
-    seconds: dict[str, list[float]] = {name: [] for name in plan["jobs"]}
-    # The first round warms Java and Python up, and is not told.
-    for number in range(plan["rounds"] + 1):
+    told: dict[str, list[float]] = {name: [] for name in plan["jobs"]}
+    # The first rounds warm Java and Python up, and are not told.
+    for number in range(plan["warm_up_rounds"] + plan["rounds"]):
         for name in plan["jobs"]:
-            begin = time.monotonic()
-            JOBS[name](spark, plan, number)
-            if number:
-                seconds[name].append(time.monotonic() - begin)
-    print(json.dumps(seconds))
+            measured = JOBS[name](spark, plan, number)
+            if number >= plan["warm_up_rounds"]:
+                told[name] += measured
+    print(json.dumps(told))
 
 
 if __name__ == "__main__":

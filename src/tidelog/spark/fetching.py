@@ -25,7 +25,7 @@ from tidelog.wire.columns.decode import decode_each
 # How long a partition may have no leader, or its broker be away, before a task fails and Spark tries it elsewhere.
 PATIENCE_S: Final = 60.0
 # Larger batches make Spark's Java side allocate large arrays; smaller ones cost more each.
-ROWS_MAX: Final = 100_000
+ROWS_MAX: Final = 20_000
 
 
 def read_range(options: ReadOptions, wanted: Range, columns: Sequence[str]) -> Iterator[Any]:

@@ -18,7 +18,8 @@ from tidelog.spark.positions import Positions, parse_numbers, parse_partitions, 
 
 BOOTSTRAP_SERVERS: Final = "kafka.bootstrap.servers"
 MAX_TRIGGER_DELAY_MS: Final = 15 * 60 * 1000
-FETCH_BYTES: Final = 16 * 1024 * 1024
+# Small enough to stay in the processor's cache on its way, and for Spark to be busy with one while the next comes.
+FETCH_BYTES: Final = 2 * 1024 * 1024
 REQUEST_TIMEOUT_MS: Final = 30_000
 
 EARLIEST_NAME: Final = "earliest"

@@ -12,6 +12,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from tidelog.spark.home import can_be_linked, linked_home
 from tidelog.spark.java import java_home
 from tidelog.spark.source import TidelogSource
 
@@ -74,8 +75,14 @@ def _started(name: str, master: str, settings: Mapping[str, str]) -> SparkSessio
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in {**defaults, **settings}.items():
         builder = builder.config(key, value)
-    spark: SparkSession = builder.getOrCreate()
-    return spark
+    if SparkSession.getActiveSession() is not None or not can_be_linked(master, os.environ):
+        return builder.getOrCreate()
+    os.environ["SPARK_HOME"] = linked_home()
+    try:
+        return builder.getOrCreate()
+    finally:
+        # Java has it; whatever else this process starts may have a Spark of its own.
+        del os.environ["SPARK_HOME"]
 
 
 def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:

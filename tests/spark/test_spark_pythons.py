@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+import os
+
+from pyspark.sql import SparkSession
+
+
+def test_pythons_that_spark_starts_load_pyspark_as_it_is_installed(spark: SparkSession) -> None:
+    loaded = spark.sparkContext.parallelize([0], 1).map(lambda _: __import__("pyspark").__file__).collect()
+    assert ".zip" not in loaded[0]
+    assert "SPARK_HOME" not in os.environ
