@@ -87,7 +87,7 @@ class BrokerNode:
         # The wall clock, read once a turn.
         self._turn_ms = self._clock.now_ms()
         self._executor = ports.executor
-        self._directories = LogDirectories(config.log_dirs, ports.files, self._clock)
+        self._directories = LogDirectories(config.log_dirs, ports.files, self._clock, close_threads=ports.close_threads)
         self._publisher = Publisher()
         self._turn = Turn(loop.call_soon, self.own.memory_in_flight_bytes, self._read_clock)
         self._storage = Storage(

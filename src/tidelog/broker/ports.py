@@ -19,6 +19,7 @@ from tidelog.env.files import Files, RealFiles
 from tidelog.env.network import Dialer, Poller, SocketDialer
 
 THREADS: Final = 4
+CLOSE_THREADS: Final = 16
 
 
 class Entropy(Protocol):
@@ -51,9 +52,18 @@ class Ports:
     # Where others connect to: an address is bound, then served.
     bind: Callable[[str, int], socket.socket] = bind
     listen: type[Listener] = Listener
+    # So many logs are closed at a time; one where a simulated disk must see the same order in every run.
+    close_threads: int = 1
 
 
 def real_ports(loop: Poller) -> Ports:
     """The machine's own."""
     executor = ThreadPoolExecutor(THREADS, thread_name_prefix="tidelog-disk")
-    return Ports(RealClock(), RealFiles(), executor, SocketDialer(loop, executor), SystemEntropy())
+    return Ports(
+        RealClock(),
+        RealFiles(),
+        executor,
+        SocketDialer(loop, executor),
+        SystemEntropy(),
+        close_threads=CLOSE_THREADS,
+    )

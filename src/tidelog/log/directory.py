@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID, uuid4
 
@@ -44,6 +44,7 @@ NO_BROKER_EPOCH: Final = -1
 _PARTITION_FOLDER: Final = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 
 ConfigOf = Callable[[TopicPartition], LogConfig]
+CloseEach = Callable[[Sequence[PartitionLog]], None]
 
 
 def partition_of(folder: str) -> TopicPartition | None:
@@ -58,6 +59,11 @@ def delete_folder_name(partition: TopicPartition, unique: UUID) -> str:
     """What a partition's folder is called while its files wait to be removed; long topic names are cut."""
     suffix = f"-{partition.partition}.{unique.hex}{DELETE_SUFFIX}"
     return partition.topic[: FILE_NAME_CHARACTERS_MAX - len(suffix)] + suffix
+
+
+def close_one_by_one(logs: Sequence[PartitionLog]) -> None:
+    for log in logs:
+        log.close()
 
 
 class LogDirectory:
@@ -217,12 +223,16 @@ class LogDirectory:
         here = {partition: offset for partition, offset in dict(high_watermarks).items() if partition in logs}
         write_offsets(self.files, self.path, HIGH_WATERMARK_FILE, here)
 
-    def close(self, high_watermarks: Mapping[TopicPartition, Offset], broker_epoch: int = NO_BROKER_EPOCH) -> None:
+    def close(
+        self,
+        high_watermarks: Mapping[TopicPartition, Offset],
+        broker_epoch: int = NO_BROKER_EPOCH,
+        close_each: CloseEach = close_one_by_one,
+    ) -> None:
         """Close every partition and say that the stop was clean. Raises OSError or LogFailed; then it was not."""
         try:
             if self.is_online:
-                for log in self.logs.values():
-                    log.close()
+                close_each(tuple(self.logs.values()))
                 self.checkpoint(high_watermarks)
                 replace_file(self.files, self.path, CLEAN_SHUTDOWN_FILE, (_CLEAN_SHUTDOWN % broker_epoch).encode())
         finally:

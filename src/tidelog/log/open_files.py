@@ -8,6 +8,7 @@ under it.
 from __future__ import annotations
 
 from collections import deque
+from threading import Lock
 from typing import Final, Protocol
 
 from tidelog.env.files import File, Files
@@ -26,13 +27,15 @@ class Holder(Protocol):
 class OpenFiles:
     """Opens files for holders and takes them away again when there are too many."""
 
-    __slots__ = ("_holders", "files", "limit")
+    __slots__ = ("_holders", "_lock", "files", "limit")
 
     def __init__(self, files: Files, limit: int = OPEN_FILES_MAX) -> None:
         assert limit > 0
         self.files = files
         self.limit = limit
         self._holders: deque[Holder] = deque()
+        # Syncs open files in threads.
+        self._lock = Lock()
 
     def __len__(self) -> int:
         return sum(holder.file is not None for holder in self._holders)
@@ -40,18 +43,21 @@ class OpenFiles:
     def open(self, holder: Holder, path: str, *, create: bool = False) -> File:
         """Open the holder's file, and close that of another when the limit is reached."""
         assert holder.file is None
-        while len(self._holders) >= self.limit:
-            self._take_one_away()
+        with self._lock:
+            while len(self._holders) >= self.limit:
+                self._take_one_away()
         file = holder.file = self.files.open(path, create=create)
         holder.used = True
-        self._holders.append(holder)
+        with self._lock:
+            self._holders.append(holder)
         return file
 
     def close(self, holder: Holder) -> None:
         """The holder needs its file no more."""
-        if holder.file is not None:
-            holder.file = None
-            self._holders.remove(holder)
+        with self._lock:
+            if holder.file is not None:
+                holder.file = None
+                self._holders.remove(holder)
 
     def _take_one_away(self) -> None:
         holder = self._holders.popleft()

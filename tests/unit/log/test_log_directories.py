@@ -77,6 +77,37 @@ def test_all_partitions_are_found_again_after_a_clean_stop(paths: list[str], clo
 
 
 @pytest.mark.req("B9", "C9")
+def test_many_partitions_are_closed_at_a_time_with_few_files_open(paths: list[str], clock: SimulatedClock) -> None:
+    directories = LogDirectories(paths, RealFiles(), clock, open_files_max=20, close_threads=8)
+    directories.load(lambda _: CONFIG)
+    for number in range(60):
+        append(directories.create(partition(number), CONFIG), b"%d" % number)
+    directories.close()
+    assert not directories.offline()
+
+    again = opened(paths, clock)
+    assert all(directory.was_clean for directory in again.directories)
+    assert [values_of(again.partitions()[partition(number)]) for number in range(60)] == [
+        {0: b"%d" % number} for number in range(60)
+    ]
+
+
+def test_a_sync_that_fails_among_many_makes_the_stop_unclean(paths: list[str], clock: SimulatedClock) -> None:
+    class BadFolder(RealFiles):
+        def sync_directory(self, path: str) -> None:
+            if path.endswith("-7"):
+                raise OSError(errno.EIO, "planted")
+            super().sync_directory(path)
+
+    directories = LogDirectories(paths[:1], BadFolder(), clock, close_threads=8)
+    directories.load(lambda _: CONFIG)
+    for number in range(20):
+        append(directories.create(partition(number), CONFIG), b"a")
+    directories.close()
+    assert directories.offline()
+    assert not Path(paths[0], CLEAN_SHUTDOWN_FILE).exists()
+
+
 def test_after_a_crash_the_checkpoint_says_from_where_to_recover(paths: list[str], clock: SimulatedClock) -> None:
     directories = opened(paths[:1], clock)
     log = directories.create(partition(0), CONFIG)
