@@ -47,6 +47,7 @@ class Storage:
         self._producer_expiration_ms = producer_expiration_ms
         self._archive = archive
         self._is_archiving = False
+        self._is_reaping = False
         self._said_full_at = -SAY_FULL_SECONDS
         self._partitions: LedPartitions | None = None
         self._syncing: set[Replica] = set()
@@ -202,4 +203,13 @@ class Storage:
         self._is_archiving = False
 
     def _reap(self) -> None:
-        self._directories.reap(self._now_ms())
+        """A file system may take long to remove a large file, or the many of a deleted topic."""
+        if not self._is_reaping:
+            self._is_reaping = True
+            self._executor.submit(self._remove_files, self._now_ms())
+
+    def _remove_files(self, now_ms: int) -> None:
+        try:
+            self._directories.reap(now_ms)
+        finally:
+            self._is_reaping = False

@@ -7,6 +7,7 @@ is `log/partition.py`, what happens in one directory `log/directory.py`.
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
@@ -51,7 +52,7 @@ class LogDirectories:
         self.directories = [LogDirectory(path, files, clock, max(open_files_max // len(unique), 1)) for path in unique]
         # As of the last checkpoint, until the broker knows better.
         self.high_watermarks: dict[TopicPartition, Offset] = {}
-        self._doomed: list[tuple[int, LogDirectory, str]] = []
+        self._doomed: deque[tuple[int, LogDirectory, str]] = deque()
 
     def lock(self) -> None:
         """Take the directories before anything in them is touched; `load` does, too. Raises DirectoryInUse."""
@@ -184,10 +185,12 @@ class LogDirectories:
             raise error if isinstance(error, LogFailed) else LogFailed("cannot start over", error) from error
 
     def reap(self, now_ms: int) -> None:
-        """Remove files and folders that were renamed long enough ago. May run in a thread."""
-        due = [doomed for doomed in self._doomed if doomed[0] <= now_ms]
-        self._doomed = [doomed for doomed in self._doomed if doomed[0] > now_ms]
-        for _, directory, path in due:
+        """Remove files and folders that were renamed long enough ago. May run in a thread, in one at a time."""
+        for _ in range(len(self._doomed)):
+            due_ms, directory, path = self._doomed.popleft()
+            if due_ms > now_ms:
+                self._doomed.append((due_ms, directory, path))
+                continue
             with self._guard(directory):
                 directory.remove_folder(path)
         for directory in self.online():

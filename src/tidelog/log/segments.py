@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from tidelog.env.clock import Clock
@@ -41,7 +42,7 @@ class Segments:
         self._directory = directory
         self._open_files = open_files
         self._clock = clock
-        self._doomed: list[tuple[int, str]] = []
+        self._doomed: deque[tuple[int, str]] = deque()
         # Files that were set aside for the archive.
         self.awaiting_archive: list[str] = []
         # Segments that are about to be replaced by one that was compacted from them.
@@ -179,17 +180,22 @@ class Segments:
     def remove_later(self, paths: list[str], delay_ms: int) -> None:
         """Remember files that were renamed and are to be removed."""
         due = self._clock.now_ms() + delay_ms
-        self._doomed += [(due, path) for path in paths]
+        self._doomed.extend((due, path) for path in paths)
 
     def reap(self, now_ms: int) -> int:
-        """Remove files that were renamed long enough ago; returns how many. Raises OSError."""
-        due = [path for deadline, path in self._doomed if deadline <= now_ms]
-        self._doomed = [doomed for doomed in self._doomed if doomed[0] > now_ms]
-        for path in due:
+        """Remove files that were renamed long enough ago; returns how many. Raises OSError. May run in a thread."""
+        removed = 0
+        # Once around: others may be added meanwhile, and nobody else takes any away.
+        for _ in range(len(self._doomed)):
+            due_ms, path = self._doomed.popleft()
+            if due_ms > now_ms:
+                self._doomed.append((due_ms, path))
+                continue
             # A log that was emptied twice had two files of the same name, one after the other.
             with contextlib.suppress(FileNotFoundError):
                 self._open_files.files.remove(path)
-        return len(due)
+            removed += 1
+        return removed
 
     def close(self) -> None:
         """Let go of open files."""
