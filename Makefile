@@ -5,8 +5,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/.stamps
-PYTEST  = $(BIN)/pytest --timeout=$(TEST_SECONDS_MAX)
+PYTEST  = $(BIN)/pytest --timeout=$(TEST_SECONDS_MAX) --numprocesses=$(TEST_WORKERS)
 PYTEST_ARGS ?=
+# Most tests with real clients wait most of the time: more at once than a small machine has cores. 0: one after the other.
+TEST_WORKERS ?= 4
 # No test may hang: this many seconds for the slowest one on a busy machine.
 TEST_SECONDS_MAX ?= 300
 BENCH_ARGS ?=

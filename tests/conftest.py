@@ -17,6 +17,7 @@ from harness.apache_kafka import apache_kafka as apache_kafka_server
 from harness.apache_kafka import jar_folder
 from harness.java import JavaTools
 from harness.server import ServerProcess, StartBroker
+from harness.sharing_out import SharingOut, longest_first
 from harness.tidelog_server import tidelog_server
 
 # A shared machine stalls now and then: a slow example says nothing about the code.
@@ -30,6 +31,18 @@ def pytest_configure(config: pytest.Config) -> None:
     # kafka-python reads its schemas with calls that Python means to drop; nothing of ours is hidden by this.
     for module in ("kafka", "importlib"):
         config.addinivalue_line("filterwarnings", f"ignore::DeprecationWarning:{module}.*")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config) -> SharingOut:
+    return SharingOut(config)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(
+        config, "workerinput"
+    ):  # Only where workers share them out: alone, the order of the folders is better to read.
+        longest_first(items)
 
 
 @pytest.hookimpl(wrapper=True)

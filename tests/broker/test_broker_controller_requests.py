@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 import tidelog
 from harness.plausible_messages import Plausible
 from harness.raw_client import RawClient, batch_of
+from harness.server import free_port
 from harness.waiting import wait_until
 from tidelog.broker.raft.requests import METADATA_TOPIC_ID
 from tidelog.wire.apis import APIS, request_class, response_class
@@ -20,12 +20,6 @@ from tidelog.wire.schema import VersionRange
 REQUESTS_OF_EACH_VERSION = 15
 CLUSTER_ID = "TidelogStrangers000000"
 NAMES = ("__cluster_metadata", "__cluster_metadata", CLUSTER_ID, "metadata.version", "CONTROLLER", "")
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        port: int = held.getsockname()[1]
-        return port
 
 
 @pytest.fixture

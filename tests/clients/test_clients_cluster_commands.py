@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,11 +16,11 @@ import pytest
 
 import tidelog
 from harness.apache_kafka import java_command
-from harness.server import free_port
 from harness.waiting import wait_until
 from tidelog.client.admin import Admin
 from tidelog.client.cluster import Cluster as Connected
 from tidelog.testing.cluster import Cluster
+from tidelog.testing.ports import free_ports
 
 SECONDS_MAX = 120
 JAVA = {
@@ -158,7 +157,7 @@ def test_a_cluster_that_lost_a_broker_is_shown_as_it_is_and_mended(cluster: Clus
 
 
 def test_one_command_starts_three_brokers_keeps_them_up_and_stops_them(tmp_path: Path) -> None:
-    port = six_free_ports()
+    port = free_ports(6)[0]
     command = [sys.executable, "-m", "tidelog", "up", "--brokers", "3", "--port", str(port), "--data", str(tmp_path)]
     up = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     assert up.stderr is not None
@@ -188,21 +187,8 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def six_free_ports() -> int:
-    """A port that is free, as are the five after it."""
-    while True:
-        first = free_port()
-        try:
-            for port in range(first, first + 6):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", port))
-            return first
-        except OSError:
-            continue
-
-
 def test_a_quorum_that_was_formatted_as_one_grows_and_shrinks(tmp_path: Path) -> None:
-    ports = [(free_port(), free_port()) for _ in range(2)]
+    ports = [free_ports(2) for _ in range(2)]
     for number, (client, controller) in enumerate(ports, 1):
         (tmp_path / f"{number}.properties").write_text(
             f"process.roles=broker,controller\nnode.id={number}\nlog.dirs={tmp_path}/{number}\n"

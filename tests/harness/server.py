@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tidelog.testing.ports import free_ports
+
 HOST: Final = "127.0.0.1"
 STOP_SECONDS_MAX: Final = 30
 # ApiVersions (key 18) version 0, correlation id 1, null client id: any broker that serves requests answers it.
@@ -24,12 +26,8 @@ API_VERSIONS_REQUEST: Final = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
 
 def free_port() -> int:
-    """A port nobody listens on now. The kernel does not hand it out again soon."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nobody uses and that no outgoing connection is given."""
+    return free_ports(1)[0]
 
 
 def answers(port: int, timeout_seconds: float = 5.0) -> bool:

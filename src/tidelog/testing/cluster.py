@@ -25,6 +25,7 @@ from tidelog.client.quorum import describe_quorum
 from tidelog.model.ids import TopicName
 from tidelog.model.local_cluster import NodePorts, local_cluster
 from tidelog.testing.network import CLIENTS, HOST, Network, Party
+from tidelog.testing.ports import free_ports
 
 START_SECONDS_MAX: Final = 180.0
 STOP_SECONDS_MAX: Final = 60.0
@@ -222,7 +223,7 @@ class Cluster:
         """Give every broker its ports, its links and its settings. A later start keeps the ports."""
         if not self._ports:
             wanted = 3 if self._cuttable else 2
-            free = iter(_free_ports(self._count * wanted))
+            free = iter(free_ports(self._count * wanted))
             self._ports = [
                 NodePorts(next(free), next(free), next(free) if self._cuttable else None) for _ in range(self._count)
             ]
@@ -367,13 +368,6 @@ class Cluster:
                 logs = "\n".join(f"broker {node}:\n{broker.log_tail(15)}" for node, broker in self._brokers.items())
                 raise TimeoutError(f"{problem}\n{logs}")
             time.sleep(POLL_SECONDS)
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody uses now, all different."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
-        return [made.getsockname()[1] for made in sockets]
 
 
 def _as_property(value: object) -> str:
