@@ -29,7 +29,8 @@ R = TypeVar("R", bound=Response)
 
 
 class RawClient:
-    def __init__(self, bootstrap_servers: str, timeout_seconds: float = 10.0) -> None:
+    def __init__(self, bootstrap_servers: str, timeout_seconds: float = 10.0, client_id: str = "raw") -> None:
+        self._client_id = client_id
         host, port = bootstrap_servers.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), timeout_seconds)
         self._splitter = FrameSplitter()
@@ -48,7 +49,7 @@ class RawClient:
         """Send without waiting; returns the correlation id."""
         self._correlation_id += 1
         wanted = VersionRange.parse(request.VERSIONS).last if version is None else version
-        self.socket.sendall(encode_request(request, wanted, self._correlation_id, "raw"))
+        self.socket.sendall(encode_request(request, wanted, self._correlation_id, self._client_id))
         return self._correlation_id
 
     def receive(self, response: type[R], version: int | None = None) -> R:

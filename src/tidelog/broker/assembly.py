@@ -15,6 +15,7 @@ from uuid import NAMESPACE_URL, uuid5
 from tidelog.broker.apis import Parts, build_dispatch
 from tidelog.broker.compactor import Compactor
 from tidelog.broker.connection import Connection, HandlesRequests
+from tidelog.broker.connection_rates import ConnectionRates
 from tidelog.broker.controller_apis import passed_on
 from tidelog.broker.fetch_sessions import FetchSessions
 from tidelog.broker.forwarding import Forwarding
@@ -23,6 +24,7 @@ from tidelog.broker.group_coordinator import GroupCoordinator
 from tidelog.broker.lifecycle import BrokerLife
 from tidelog.broker.listener import Listener
 from tidelog.broker.logs import log
+from tidelog.broker.mutation_quotas import MutationQuotas
 from tidelog.broker.other_brokers import OtherBrokers
 from tidelog.broker.own_settings import OwnSettings
 from tidelog.broker.partition_logs import PartitionLogs
@@ -123,6 +125,13 @@ class BrokerNode:
             self._steady_ms,
             config.replica_lag_time_max_ms,
         )
+        self._quota_windows = Windows(config.quota_window_num, config.quota_window_size_seconds * 1000)
+        self._mutation_quotas = MutationQuotas(
+            Windows(config.controller_quota_window_num, config.controller_quota_window_size_seconds * 1000),
+            loop,
+            self._steady_ms,
+        )
+        self._publisher.subscribe(self._mutation_quotas.apply)
         # Of the controller; and of the broker, for clients and other brokers.
         self._listeners: list[Listener] = []
         self._client_listeners: list[Listener] = []
@@ -197,6 +206,7 @@ class BrokerNode:
                 metadata_directory.owner.directory_id,
                 [(listener, sock.getsockname()[1]) for listener, sock in controllers],
                 self.settings,
+                self._mutation_quotas,
             )
         except BaseException:
             for _, sock in clients + controllers:
@@ -340,8 +350,13 @@ class BrokerNode:
                 image=lambda: self._publisher.image,
                 controller_id=self._controller_for_clients,
                 broker_epoch=lambda: life.epoch,
-                forwarded=Forwarding(store, quorum.channel).wrap_all(
-                    passed_on(store, self.settings, QuorumDesk(store.driver, self._cluster_id))
+                forwarded=Forwarding(store, quorum.channel, self._loop).wrap_all(
+                    passed_on(
+                        store,
+                        self.settings,
+                        QuorumDesk(store.driver, self._cluster_id),
+                        self._mutation_quotas,
+                    )
                 ),
                 topics=topics,
                 partitions=self._partitions,
@@ -358,11 +373,12 @@ class BrokerNode:
                 now_ms=lambda: self._turn_ms,
             )
         )
-        windows = Windows(config.quota_window_num, config.quota_window_size_seconds * 1000)
-        throttling = Throttling(dispatch, windows, self._loop, self._steady_ms)
+        throttling = Throttling(dispatch, self._quota_windows, self._loop, self._steady_ms)
         self._publisher.subscribe(throttling.apply)
+        rates = ConnectionRates(self._quota_windows, config.max_connection_creation_rate)
+        self._publisher.subscribe(rates.apply)
         for listener, sock in self._client_sockets:
-            self._client_listeners.append(self._listener(listener, sock, dispatch))
+            self._client_listeners.append(self._listener(listener, sock, dispatch, rates=rates))
         self._client_sockets = []
         if self.own.metrics_port is not None:
             # Loaded only when asked for: the library takes longer to import than the broker to start.
@@ -384,8 +400,10 @@ class BrokerNode:
         sock: socket.socket,
         requests: HandlesRequests,
         connection_closed: Callable[[Connection], None] | None = None,
+        rates: ConnectionRates | None = None,
     ) -> Listener:
         config = self.config
+        among_brokers_only = listener.name == config.inter_broker_listener_name and len(config.client_listeners) > 1
         return self._ports.listen(
             listener.name,
             sock,
@@ -397,6 +415,8 @@ class BrokerNode:
             connections_per_address_max=config.max_connections_per_ip,
             idle_seconds_max=config.connections_max_idle_ms / 1000,
             connection_closed=connection_closed,
+            rates=rates,
+            counts_in_all=not among_brokers_only,
         )
 
     async def leave(self) -> None:

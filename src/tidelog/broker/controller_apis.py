@@ -24,6 +24,7 @@ from tidelog.broker.handlers.incremental_alter_configs import IncrementalAlterCo
 from tidelog.broker.handlers.raft_voters import AddRaftVoterHandler, RemoveRaftVoterHandler
 from tidelog.broker.handlers.unregister_broker import UnregisterBrokerHandler
 from tidelog.broker.handlers.update_features import UpdateFeaturesHandler
+from tidelog.broker.mutation_quotas import MutationQuotas
 from tidelog.broker.raft.answering import QuorumDesk
 from tidelog.broker.raft.metadata_log import MetadataLog
 from tidelog.broker.raft.store import QuorumStore
@@ -61,6 +62,7 @@ class ControllerParts:
     cluster_id: str
     now_ms: Callable[[], int]
     heard: Callable[[NodeId, Call], None]
+    mutation_quotas: MutationQuotas
 
 
 def build_controller_dispatch(parts: ControllerParts, *, reachable: bool) -> Dispatch:
@@ -79,7 +81,7 @@ def build_controller_dispatch(parts: ControllerParts, *, reachable: bool) -> Dis
             serve(ApiVersionsRequest, api_versions),
             *for_others,
             *_of_brokers(parts),
-            *passed_on(parts.store, parts.settings, parts.desk),
+            *passed_on(parts.store, parts.settings, parts.desk, parts.mutation_quotas),
         ],
         lambda: None,
         NoRepeats(),
@@ -97,12 +99,12 @@ def _of_brokers(parts: ControllerParts) -> list[Served]:
     ]
 
 
-def passed_on(store: QuorumStore, settings: LiveSettings, desk: QuorumDesk) -> list[Served]:
+def passed_on(store: QuorumStore, settings: LiveSettings, desk: QuorumDesk, quotas: MutationQuotas) -> list[Served]:
     """What clients may ask any broker, and only the controller can do."""
     return [
-        serve(CreateTopicsRequest, CreateTopicsHandler(store, settings.describe_new_topic)),
-        serve(DeleteTopicsRequest, DeleteTopicsHandler(store)),
-        serve(CreatePartitionsRequest, CreatePartitionsHandler(store)),
+        serve(CreateTopicsRequest, CreateTopicsHandler(store, settings.describe_new_topic, quotas)),
+        serve(DeleteTopicsRequest, DeleteTopicsHandler(store, quotas)),
+        serve(CreatePartitionsRequest, CreatePartitionsHandler(store, quotas)),
         serve(ElectLeadersRequest, ElectLeadersHandler(store)),
         serve(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsHandler(store)),
         serve(AlterConfigsRequest, AlterConfigsHandler(store)),

@@ -1,4 +1,4 @@
-"""Accepts connections and keeps count of them: limits in all and for each address, idle ones closed."""
+"""Accepts connections and keeps count of them: limits in all and for each address, rates, idle ones closed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tidelog.broker.connection import Connection, HandlesRequests
+from tidelog.broker.connection_rates import ConnectionRates
 from tidelog.broker.logs import log
 from tidelog.broker.turn import Turn
 
@@ -20,6 +21,10 @@ IDLE_CHECKS_PER_PERIOD: Final = 10
 IDLE_CHECK_SECONDS_MAX: Final = 30.0
 # A large frame of which nothing arrives for this long gives its memory back.
 STALLED_FRAME_SECONDS: Final = 30.0
+# Connections of addresses that come too often are kept, unread, to be closed when the address may come again; more of
+# them are closed at once.
+HELD_MAX: Final = 1000
+MILLISECONDS: Final = 1000
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -51,7 +56,10 @@ class Listener:
         connections_per_address_max: int,
         idle_seconds_max: float,
         connection_closed: Callable[[Connection], None] | None = None,
+        rates: ConnectionRates | None = None,
+        counts_in_all: bool = True,
     ) -> None:
+        """`counts_in_all`: whether the rate of all connections together holds here."""
         self.name = name
         self._socket = listening
         self._port: int = listening.getsockname()[1]
@@ -63,6 +71,9 @@ class Listener:
         self._per_address_max = connections_per_address_max
         self._idle_seconds_max = idle_seconds_max
         self._connection_closed = connection_closed
+        self._rates = rates
+        self._counts_in_all = counts_in_all
+        self._held: set[socket.socket] = set()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._per_address: Counter[str] = Counter()
         self.connections: set[Connection] = set()
@@ -88,6 +99,8 @@ class Listener:
         self.stop_accepting()
         if self._idle_timer is not None:
             self._idle_timer.cancel()
+        for held in tuple(self._held):
+            self._let_go(held)
         for connection in tuple(self.connections):
             connection.flush()
             connection.close("the broker stops")
@@ -100,15 +113,43 @@ class Listener:
                 return
             except OSError as error:
                 log.warning("cannot accept connections for now", reason=error.strerror, open=len(self.connections))
-                self._loop.remove_reader(self._socket.fileno())
-                self._loop.call_later(ACCEPT_PAUSE_SECONDS, self._accept_again)
+                self._accept_later(ACCEPT_PAUSE_SECONDS)
                 return
             host = address[0]
             if len(self.connections) >= self._connections_max or self._per_address[host] >= self._per_address_max:
                 self.refused += 1
                 sock.close()
                 continue
-            self._take(sock, host)
+            if self._rates is None:
+                self._take(sock, host)
+            elif self._take_within_rates(sock, host, self._rates):
+                return
+
+    def _take_within_rates(self, sock: socket.socket, host: str, rates: ConnectionRates) -> bool:
+        """Whether no more should be accepted for now."""
+        now_ms = int(self._loop.time() * MILLISECONDS)
+        wait_ms = rates.wait_of(host, now_ms)
+        if wait_ms:
+            self.refused += 1
+            self._held.add(sock)
+            if len(self._held) > HELD_MAX:
+                self._let_go(sock)
+            else:
+                self._loop.call_later(wait_ms / MILLISECONDS, self._let_go, sock)
+            return False
+        self._take(sock, host)
+        pause_ms = rates.pause_after(now_ms) if self._counts_in_all else 0
+        if pause_ms:
+            self._accept_later(pause_ms / MILLISECONDS)
+        return bool(pause_ms)
+
+    def _let_go(self, sock: socket.socket) -> None:
+        self._held.discard(sock)
+        sock.close()
+
+    def _accept_later(self, seconds: float) -> None:
+        self._loop.remove_reader(self._socket.fileno())
+        self._loop.call_later(seconds, self._accept_again)
 
     def _accept_again(self) -> None:
         if self._socket.fileno() >= 0:

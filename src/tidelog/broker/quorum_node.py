@@ -13,6 +13,7 @@ from tidelog.broker.controller_channel import ControllerChannel
 from tidelog.broker.controller_duties import ControllerDuties
 from tidelog.broker.dispatch import Dispatch
 from tidelog.broker.logs import log
+from tidelog.broker.mutation_quotas import MutationQuotas
 from tidelog.broker.peers import Peers
 from tidelog.broker.ports import Ports
 from tidelog.broker.raft.answering import QuorumDesk
@@ -122,6 +123,7 @@ class QuorumNode:
         directory_id: UUID,
         controller_listeners: Sequence[tuple[ListenerAddress, int]],
         settings: LiveSettings,
+        mutation_quotas: MutationQuotas,
     ) -> None:
         """Take part. When this node is alone, it leads when this returns. Raises OSError, LogFailed, CorruptLog."""
         config = self._config
@@ -164,10 +166,12 @@ class QuorumNode:
             config.controller_quorum_request_timeout_ms,
         )
         if config.is_controller:
-            self._prepare_to_control(cluster_id, driver, settings)
+            self._prepare_to_control(cluster_id, driver, settings, mutation_quotas)
         self.store.start(driver)
 
-    def _prepare_to_control(self, cluster_id: str, driver: QuorumDriver, settings: LiveSettings) -> None:
+    def _prepare_to_control(
+        self, cluster_id: str, driver: QuorumDriver, settings: LiveSettings, mutation_quotas: MutationQuotas
+    ) -> None:
         config = self._config
         self._duties = duties = ControllerDuties(
             self._node_id,
@@ -192,6 +196,7 @@ class QuorumNode:
                 cluster_id=cluster_id,
                 now_ms=self._steady_ms,
                 heard=duties.heard,
+                mutation_quotas=mutation_quotas,
             ),
             # A node that nobody can reach as a controller need not even load what others would ask.
             reachable=bool(config.controller_listeners),

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from tidelog.broker.call import Call
 from tidelog.broker.dispatch import Dispatch, Handler
-from tidelog.broker.quotas import Limit, Quotas, Windows
+from tidelog.broker.mutation_quotas import hold_back
+from tidelog.broker.quotas import ANONYMOUS, Limit, Quotas, Rate, Windows
 from tidelog.broker.timers import Timers
 from tidelog.metadata.delta import Delta
 from tidelog.wire.compiler import Output
@@ -21,8 +22,6 @@ from tidelog.wire.messages.fetch import FetchRequest, FetchResponse
 from tidelog.wire.messages.produce import ProduceRequest
 from tidelog.wire.schema import Request, Response
 
-# Everyone, until clients say who they are.
-ANONYMOUS: Final = "ANONYMOUS"
 NO_REPLICA: Final = -1
 NANOSECONDS_PER_PERCENT: Final = 1e7
 
@@ -34,9 +33,9 @@ class Throttling:
         self._dispatch = dispatch
         self._timers = timers
         self.now_ms = now_ms
-        self.produced = Quotas("producer_byte_rate", windows)
-        self.fetched = Quotas("consumer_byte_rate", windows)
-        self.requested = Quotas("request_percentage", windows)
+        self.produced = Quotas("producer_byte_rate", windows, Rate)
+        self.fetched = Quotas("consumer_byte_rate", windows, Rate)
+        self.requested = Quotas("request_percentage", windows, Rate)
 
     def apply(self, delta: Delta) -> None:
         if not delta.quotas_changed:
@@ -47,11 +46,9 @@ class Throttling:
 
     def pause(self, call: Call, milliseconds: int) -> None:
         """Read nothing more from a client for a while."""
-        connection = call.connection
-        connection.mute()
-        self._timers.call_later(milliseconds / 1000, connection.unmute)
+        hold_back(self._timers, call.connection, milliseconds)
 
-    def limit(self, quotas: Quotas, call: Call) -> Limit | None:
+    def limit(self, quotas: Quotas[Rate], call: Call) -> Limit[Rate] | None:
         return quotas.limit(ANONYMOUS, call.header.client_id or "")
 
     def _wrapped(self, request: type[Request], handler: Handler) -> Handler:
@@ -120,7 +117,7 @@ class ThrottledProduce:
 class MeasuredCall(HeldCall):
     """A fetch is charged for what it answers."""
 
-    def __init__(self, call: Call, throttling: Throttling, limit: Limit) -> None:
+    def __init__(self, call: Call, throttling: Throttling, limit: Limit[Rate]) -> None:
         super().__init__(call, 0)
         self._throttling = throttling
         self._limit = limit

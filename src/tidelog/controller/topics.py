@@ -6,7 +6,7 @@ Each topic of a request succeeds or fails alone; the records of all that succeed
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -33,6 +33,12 @@ DEFAULT: Final = -1
 RESERVED_TOPIC_IDS: Final = frozenset({ZERO_UUID, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST})
 
 OutcomeT = TypeVar("OutcomeT")
+# Called with the number of partitions that a topic's change concerns, before it is planned. Raises ProtocolError.
+Charge = Callable[[int], None]
+
+
+def for_free(partitions: int) -> None:
+    """No quota binds who asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +91,10 @@ class PartitionsAdded:
 
 
 def create(
-    controller: Controller, topics: Sequence[NewTopic], *, validate_only: bool = False
+    controller: Controller, topics: Sequence[NewTopic], *, validate_only: bool = False, charge: Charge = for_free
 ) -> Result[Message, list[TopicCreated]]:
     """Create topics, or only say whether that would work."""
-    plan = _CreatePlan(controller)
+    plan = _CreatePlan(controller, charge)
     named = Counter(topic.name for topic in topics)
     outcomes = []
     for topic in topics:
@@ -104,8 +110,9 @@ def create(
 class _CreatePlan:
     """The records of one create command as it goes through its topics."""
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: Controller, charge: Charge) -> None:
         self.controller = controller
+        self._charge = charge
         self.records: list[Message] = []
         self.loads = controller.loads.copy()
         self._names_by_collision_key: dict[str, str] = {}
@@ -115,6 +122,7 @@ class _CreatePlan:
         self._check_name(topic.name)
         settings = check_new_topic_settings(self.controller, topic.settings)
         replicas = self._replicas_by_hand(topic) if topic.assignments else self._replicas_placed(topic)
+        self._charge(len(replicas))
         topic_id = self._new_topic_id()
         partitions = [
             new_partition(self.controller, topic_id, PartitionIndex(index), nodes)
@@ -195,7 +203,11 @@ class _CreatePlan:
 
 
 def delete(
-    controller: Controller, names: Sequence[str] = (), topic_ids: Sequence[TopicId] = ()
+    controller: Controller,
+    names: Sequence[str] = (),
+    topic_ids: Sequence[TopicId] = (),
+    *,
+    charge: Charge = for_free,
 ) -> Result[Message, list[DeletedTopic]]:
     """Delete topics by name, then by id."""
     if not controller.policy.delete_topics:
@@ -212,9 +224,13 @@ def delete(
         elif times > 1 or topic.topic_id in removed:
             error = ProtocolError(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is named twice in one request.")
         else:
-            removed.add(topic.topic_id)
-            records.append(RemoveTopicRecord(topic_id=topic.topic_id))
             name, topic_id = topic.name, topic.topic_id
+            try:
+                charge(len(topic.partitions))
+                removed.add(topic.topic_id)
+                records.append(RemoveTopicRecord(topic_id=topic.topic_id))
+            except ProtocolError as refused:
+                error = refused
         outcomes.append(DeletedTopic(name, topic_id, error))
 
     for name, times in Counter(names).items():
@@ -225,7 +241,7 @@ def delete(
 
 
 def add_partitions(
-    controller: Controller, topics: Sequence[MorePartitions], *, validate_only: bool = False
+    controller: Controller, topics: Sequence[MorePartitions], *, validate_only: bool = False, charge: Charge = for_free
 ) -> Result[Message, list[PartitionsAdded]]:
     """Give topics more partitions, or only say whether that would work. There is no way to have fewer."""
     named = Counter(topic.name for topic in topics)
@@ -236,14 +252,14 @@ def add_partitions(
         try:
             if named[topic.name] > 1:
                 raise ProtocolError(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is named twice in one request.")
-            records += _more_partitions(controller, topic, loads)
+            records += _more_partitions(controller, topic, loads, charge)
             outcomes.append(PartitionsAdded(topic.name))
         except ProtocolError as error:
             outcomes.append(PartitionsAdded(topic.name, error))
     return _result(records, outcomes, validate_only)
 
 
-def _more_partitions(controller: Controller, wanted: MorePartitions, loads: Loads) -> list[Message]:
+def _more_partitions(controller: Controller, wanted: MorePartitions, loads: Loads, charge: Charge) -> list[Message]:
     topic = controller.image.topic(wanted.name)
     if topic is None:
         raise ProtocolError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{wanted.name}' does not exist.")
@@ -266,6 +282,7 @@ def _more_partitions(controller: Controller, wanted: MorePartitions, loads: Load
         )
     else:
         replicas = [check_replicas(controller, nodes, factor) for nodes in wanted.assignments]
+    charge(additional)
     return [
         new_partition(controller, topic.topic_id, PartitionIndex(present + number), nodes)
         for number, nodes in enumerate(replicas)

@@ -27,8 +27,6 @@ config.providers | list | '' |  | cluster-wide
 connection.failed.authentication.delay.ms | int | 100 | [0,...]
 connections.max.reauth.ms | long | 0
 controller.quorum.auto.join.enable | boolean | false
-controller.quota.window.num | int | 11 | [1,...]
-controller.quota.window.size.seconds | int | 1 | [1,...]
 controller.socket.timeout.ms | int | 30000
 create.topic.policy.class.name | class | -
 delegation.token.expiry.check.interval.ms | long | 3600000 | [1,...]

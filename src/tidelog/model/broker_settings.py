@@ -114,6 +114,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
     controller_quorum_request_timeout_ms: int
     controller_quorum_retry_backoff_ms: int
     controller_quorum_append_linger_ms: int
+    controller_quota_window_num: int
+    controller_quota_window_size_seconds: int
     broker_heartbeat_interval_ms: int
     broker_session_timeout_ms: int
     initial_broker_registration_timeout_ms: int

@@ -86,6 +86,11 @@ CLUSTER_SETTINGS: Final = table(
             "How long the leader gathers records before it writes them.",
         ),
         Setting(
+            "controller.quota.window.num", INT, "11", at_least(1),
+            "For how many windows clients may save up changes of topics.",
+        ),
+        Setting("controller.quota.window.size.seconds", INT, "1", at_least(1), "How long one such window is."),
+        Setting(
             "broker.heartbeat.interval.ms", INT, "2000", None,
             "How often a broker tells the controller that it lives.",
         ),

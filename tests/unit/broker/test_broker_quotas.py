@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.broker.quotas import RATES_KEPT_MAX, Limit, Quotas, Rate, Windows
+from tidelog.broker.quotas import METERS_KEPT_MAX, Bucket, Limit, Quotas, Rate, Windows
 from tidelog.metadata.image import QuotaEntity
 
 KEY = "producer_byte_rate"
@@ -15,14 +15,14 @@ def entity(**parts: str | None) -> QuotaEntity:
     return QuotaEntity(tuple(sorted((kind.replace("_", "-"), name) for kind, name in parts.items())))
 
 
-def quotas_of(*entities: QuotaEntity) -> Quotas:
+def quotas_of(*entities: QuotaEntity) -> Quotas[Rate]:
     """Each entity has as its limit its place in the list, from 1 on."""
-    quotas = Quotas(KEY, WINDOWS)
+    quotas = Quotas(KEY, WINDOWS, Rate)
     quotas.apply({each: {KEY: float(number)} for number, each in enumerate(entities, 1)})
     return quotas
 
 
-def bound(quotas: Quotas, user: str, client_id: str) -> float | None:
+def bound(quotas: Quotas[Rate], user: str, client_id: str) -> float | None:
     limit = quotas.limit(user, client_id)
     return None if limit is None else limit.bound
 
@@ -52,7 +52,7 @@ def test_a_quota_for_others_binds_nobody_else() -> None:
     assert bound(quotas, "ann", "anything") == 1.0
     assert bound(quotas, "bob", "app") == 2.0
     assert bound(quotas, "bob", "other") is None
-    assert not Quotas(KEY, WINDOWS).active
+    assert not Quotas(KEY, WINDOWS, Rate).active
 
 
 def test_clients_of_a_user_share_its_rate_and_defaults_bind_each_alone() -> None:
@@ -61,7 +61,7 @@ def test_clients_of_a_user_share_its_rate_and_defaults_bind_each_alone() -> None
     def rate(user: str, client_id: str) -> Rate:
         limit = quotas.limit(user, client_id)
         assert limit is not None
-        return limit.rate
+        return limit.meter
 
     assert rate("ann", "one") is rate("ann", "two")
     assert rate("bob", "one") is rate("cid", "one")
@@ -75,7 +75,7 @@ def test_a_changed_quota_keeps_what_was_counted() -> None:
     after = quotas.limit("", "app")
 
     assert before is not None and after is not None
-    assert after.rate is before.rate
+    assert after.meter is before.meter
     assert after.bound == 500.0
     quotas.apply({})
     assert quotas.limit("", "app") is None
@@ -109,9 +109,26 @@ def test_what_is_older_than_the_windows_is_forgotten() -> None:
 
 def test_rates_of_clients_that_are_gone_are_forgotten() -> None:
     quotas = quotas_of(entity(client_id=None))
-    for number in range(RATES_KEPT_MAX + 1):
+    for number in range(METERS_KEPT_MAX + 1):
         limit = quotas.limit("", f"client-{number}")
         assert limit is not None
-        limit.charge(1, 4_000_000 if number == RATES_KEPT_MAX - 1 else 0)
+        limit.charge(1, 4_000_000 if number == METERS_KEPT_MAX - 1 else 0)
 
-    assert len(quotas._rates) < 10
+    assert len(quotas._meters) < 10
+
+
+def test_a_full_bucket_gives_more_than_it_holds_once_and_the_debt_is_waited_for() -> None:
+    bucket = Bucket(WINDOWS)
+
+    # Two a second for eleven seconds are free, whenever the first client comes.
+    assert bucket.wait_ms(2.0, 1_000_000) == 0
+    assert bucket.charge(2.0, 30, 1_000_000) == 4_000
+    assert bucket.wait_ms(2.0, 1_003_000) == 1_000
+    assert bucket.wait_ms(2.0, 1_004_000) == 0
+
+
+def test_a_bucket_that_nobody_takes_from_holds_no_more_than_all_windows() -> None:
+    bucket = Bucket(WINDOWS)
+    bucket.charge(1.0, 11, 0)
+
+    assert bucket.charge(1.0, 12, 1_000_000) == 1_000

@@ -1,11 +1,13 @@
-"""CreateTopics (key 19), v2-v7. v5: how the topic was created is told. v7: topic ids (KIP-516)."""
+"""CreateTopics (key 19), v2-v7. v5: how topics were created is told. v6: quotas (KIP-599). v7: topic ids (KIP-516)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from tidelog.broker.call import Call
 from tidelog.broker.commands import Commands
+from tidelog.broker.mutation_quotas import MutationQuotas
 from tidelog.controller.topics import NewTopic, TopicCreated, create
 from tidelog.metadata.settings import Described
 from tidelog.model.errors import ProtocolError
@@ -17,22 +19,32 @@ from tidelog.wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 
+FIRST_VERSION_WITH_QUOTAS: Final = 6
+
 
 class CreateTopicsHandler:
-    def __init__(self, commands: Commands, describe: Callable[[str, Mapping[str, str]], list[Described]]) -> None:
+    def __init__(
+        self,
+        commands: Commands,
+        describe: Callable[[str, Mapping[str, str]], list[Described]],
+        quotas: MutationQuotas,
+    ) -> None:
         self._commands = commands
+        self._quotas = quotas
         self._describe = describe
 
     def __call__(self, call: Call, request: CreateTopicsRequest) -> None:
         wanted = [_new_topic(topic) for topic in request.topics]
+        mutation = self._quotas.begin(call, strict_since=FIRST_VERSION_WITH_QUOTAS)
 
         def answer(outcome: list[TopicCreated] | ProtocolError) -> None:
             if isinstance(outcome, ProtocolError):
                 outcome = [TopicCreated(topic.name, outcome) for topic in wanted]
-            call.answer(CreateTopicsResponse(topics=[self._result(created) for created in outcome]))
+            mutation.answer(CreateTopicsResponse(topics=[self._result(created) for created in outcome]))
 
         self._commands.submit(
-            lambda controller: create(controller, wanted, validate_only=request.validate_only), answer
+            lambda controller: create(controller, wanted, validate_only=request.validate_only, charge=mutation.charge),
+            answer,
         )
 
     def _result(self, created: TopicCreated) -> CreatableTopicResult:
