@@ -81,8 +81,9 @@ class ShardHost:
         self, command: Callable[[GroupShard, int], Outcome], refused: Callable[[ErrorCode], None] | None = None
     ) -> None:
         """Run a command whose replies go to those who wait, each when it is safe; `refused` if it was not even run."""
-        attempt = Attempt(lambda shard: command(shard, self._now_ms()))
+        self.attempt(Attempt(lambda shard: command(shard, self._now_ms())), refused)
 
+    def attempt(self, attempt: Attempt, refused: Callable[[ErrorCode], None] | None = None) -> None:
         def answer(outcome: Sequence[Reply] | ProtocolError) -> None:
             replies = attempt.replies(outcome)
             if replies is not None:
@@ -103,7 +104,16 @@ class ShardHost:
     # The journal of the runtime.
 
     def append(self, written: Sequence[Record], epoch: LeaderEpoch) -> Offset:
-        return self._journal.append(_batch(written, self._now_ms()))
+        now_ms = self._now_ms()
+        if written[0].producer_id != NO_PRODUCER:
+            return self._journal.append(_transactional_batch(written, now_ms))
+        return self._journal.append_shared(
+            [
+                (now_ms, encode_key(record), encode_value(record))
+                for record in written
+                if isinstance(record, GroupRecord)
+            ]
+        )
 
     def _committed(self, end: Offset) -> None:
         self._runtime.committed(end)
@@ -126,8 +136,8 @@ def _give(replies: Sequence[Reply]) -> None:
         waiter.answer(response)
 
 
-def _batch(written: Sequence[Record], now_ms: int) -> bytes | bytearray:
-    """Records of one result as one batch: plain, of a transaction, or the marker that ends one."""
+def _transactional_batch(written: Sequence[Record], now_ms: int) -> bytes | bytearray:
+    """Records of one result as one batch of a transaction, or the marker that ends one."""
     first = written[0]
     if isinstance(first, EndTransaction):
         assert len(written) == 1
@@ -141,9 +151,9 @@ def _batch(written: Sequence[Record], now_ms: int) -> bytes | bytearray:
         ],
         producer_id=first.producer_id,
         producer_epoch=first.producer_epoch,
-        # Transactional offsets are written by the coordinator, not by the producer: they have no sequence.
+        # They are written by the coordinator, not by the producer: they have no sequence.
         base_sequence=-1,
-        is_transactional=first.producer_id != NO_PRODUCER,
+        is_transactional=True,
     )
 
 

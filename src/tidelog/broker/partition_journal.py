@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from tidelog.broker.logs import log
@@ -11,9 +11,14 @@ from tidelog.machine.runtime import Runtime
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import Offset
 from tidelog.replica.leader import PartitionLeader
+from tidelog.replica.refusal import OFFLINE
 from tidelog.wire.batch import BatchHeader, iter_headers
+from tidelog.wire.small_batch import build_plain_batch
 
 READ_BYTES: Final = 4 * 1024 * 1024
+# Records that share a batch, and their bytes.
+SHARED_RECORDS_MAX: Final = 1000
+SHARED_BYTES_MAX: Final = 256 * 1024
 
 
 class PartitionJournal:
@@ -27,6 +32,10 @@ class PartitionJournal:
         self._on_lost = on_lost
         # The ends of batches that are staged or written, and not known to be replicated.
         self._appended: deque[Offset] = deque()
+        # Records that wait for the turn's write to become one batch, and the offset of the first.
+        self._shared: list[tuple[int, bytes, bytes | None]] = []
+        self._shared_base = Offset(0)
+        self._shared_bytes = 0
 
     def lead(self, runtime: Runtime[Any, Any]) -> None:
         """Have a machine lead that has loaded all of the log. It answers nothing before all that it knows is safe."""
@@ -40,12 +49,43 @@ class PartitionJournal:
 
     def append(self, batch: bytes | bytearray) -> Offset:
         """Stage a batch for the turn's write; returns the offset after it. Raises ProtocolError when it cannot be."""
-        if not self._leader.enough_in_sync():
-            # What is written now could not become committed: the client shall ask again, not wait.
-            raise ProtocolError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "too few replicas are in sync")
+        self._check()
         end = self._leader.stage_own(batch, self)
         self._appended.append(end)
         return end
+
+    def append_shared(self, records: Sequence[tuple[int, bytes, bytes | None]]) -> Offset:
+        """Have records (timestamp, key, value) written with others of the turn as one batch; the offset after them."""
+        self._check()
+        shared = self._shared
+        if not shared:
+            self._shared_base = self._leader.expect_own(self)
+        shared += records
+        end = Offset(self._shared_base + len(shared))
+        for _, key, value in records:
+            self._shared_bytes += len(key) + len(value or b"")
+        if len(shared) >= SHARED_RECORDS_MAX or self._shared_bytes >= SHARED_BYTES_MAX:
+            self._leader.stage_expected()
+        return end
+
+    def _check(self) -> None:
+        if self._leader.failed:
+            raise ProtocolError(*OFFLINE)
+        if not self._leader.enough_in_sync():
+            # What is written now could not become committed: the client shall ask again, not wait.
+            raise ProtocolError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "too few replicas are in sync")
+
+    def stage_expected(self) -> None:
+        """The leader is about to write, or to give the next offset to somebody else."""
+        shared, self._shared, self._shared_bytes = self._shared, [], 0
+        end = Offset(self._shared_base + len(shared))
+        self._appended.append(end)
+        try:
+            staged_end = self._leader.stage_own(build_plain_batch(shared), self)
+        except ProtocolError:
+            self.failed()
+        else:
+            assert staged_end == end, f"{self._leader} has given the offsets before {end} to somebody else"
 
     def batches(self) -> Iterator[tuple[memoryview, int, BatchHeader]]:
         """Everything in the log, from its start: (data, position, header) of each batch."""

@@ -5,6 +5,7 @@ Both begin with a 16-bit number: in the key it is the kind of record, in the val
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 from typing import Final
 
@@ -18,6 +19,7 @@ from tidelog.wire.schema import Message, VersionRange
 _PREFIX: Final = Struct(">h")
 # All keys have one version.
 KEY_VERSION: Final = 0
+REMEMBERED_KEYS_MAX: Final = 10_000
 # The only version that can say when an offset expires.
 OFFSET_WITH_EXPIRY_VERSION: Final = 1
 
@@ -42,6 +44,18 @@ _VALUE_VERSIONS: Final = {value: version for _, value, version in KINDS.values()
 def encode_key(record: GroupRecord) -> bytes:
     """The key bytes of a record."""
     key = record.key
+    if isinstance(key, messages.OffsetCommitKey):
+        return _offset_key(key.group, key.topic, key.partition)
+    return _encode_key(key)
+
+
+# A consumer commits to the same partitions again and again.
+@lru_cache(maxsize=REMEMBERED_KEYS_MAX)
+def _offset_key(group: str, topic: str, partition: int) -> bytes:
+    return _encode_key(messages.OffsetCommitKey(group, topic, partition))
+
+
+def _encode_key(key: Message) -> bytes:
     out = Output(_PREFIX.pack(key.API_KEY))
     writer(type(key), KEY_VERSION)(key, out)
     return bytes(out)

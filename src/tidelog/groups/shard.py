@@ -44,6 +44,10 @@ class Entropy(Protocol):
     def uuid(self) -> UUID: ...
 
 
+# A tuple, not a union: that would be made anew for each commit.
+_OFFSET_KEYS: Final = (OffsetCommitKey, LegacyOffsetCommitKey)
+
+
 class GroupShard:
     """All that one coordinator knows. Built anew, and replayed, whenever leadership was lost."""
 
@@ -109,7 +113,7 @@ class GroupShard:
 
     def _replay_offset(self, record: GroupRecord, record_offset: int) -> None:
         key, value = record.key, record.value
-        assert isinstance(key, OffsetCommitKey | LegacyOffsetCommitKey)
+        assert isinstance(key, _OFFSET_KEYS)
         if value is None:
             self.offsets.remove(key.group, key.topic, key.partition)
             return

@@ -142,6 +142,11 @@ class PartitionLog:
         return base
 
     @property
+    def next_offset(self) -> Offset:
+        """What the next batch that is staged will get."""
+        return self._next_offset
+
+    @property
     def takes_runs(self) -> bool:
         """Whether it is known until when the active segment is to be used."""
         return self._roll_timestamp != _ASK_EVERY_TIME

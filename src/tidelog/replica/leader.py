@@ -52,10 +52,19 @@ class StagedAnswer(Protocol):
     log_start_offset: int
 
 
+class OwnWriter(Protocol):
+    """Who was promised the next offsets of a partition, for records of the broker itself."""
+
+    def stage_expected(self) -> None:
+        """Stage them now (`stage_own`): the partition is about to be written, or somebody else has come."""
+        ...
+
+
 class PartitionLeader:
     __slots__ = (
         "_counted_end",
         "_disk",
+        "_expected",
         "_may_take_runs",
         "_no_room",
         "_on_staged",
@@ -111,6 +120,7 @@ class PartitionLeader:
         self._refusal: Refusal | None = READ_ONLY if log.is_read_only else None
         self._unsynced_growth_bytes = 0
         self._staged_bytes = 0
+        self._expected: OwnWriter | None = None
         # Where the log will end once the turn has written; acks=all waits for the high watermark to get there.
         self.staged_end_offset = log.end_offset
         self.topic = topic
@@ -188,6 +198,8 @@ class PartitionLeader:
             raise ProtocolError(*self._refusal)
         if records is None:
             raise ProtocolError(ErrorCode.INVALID_RECORD, "there is no record batch")
+        if self._expected is not None:
+            self.stage_expected()
         config = self.config
         header = check_produced_batch(records, config.max_message_bytes)
         rewriter = self._rewriter
@@ -242,6 +254,7 @@ class PartitionLeader:
         if (
             not self._may_take_runs
             or self._refusal is not None
+            or self._expected is not None
             or latest > now_ms + config.message_timestamp_after_max_ms
             or longest_bytes > config.max_message_bytes
         ):
@@ -275,6 +288,8 @@ class PartitionLeader:
         """
         if self.failed:
             raise ProtocolError(*OFFLINE)
+        if self._expected is not None:
+            self.stage_expected()
         view = memoryview(batch if isinstance(batch, bytearray) else bytearray(batch))
         header = read_header(view)
         try:
@@ -291,6 +306,21 @@ class PartitionLeader:
         self.waiting_acks.add(end, waiter)
         return end
 
+    def expect_own(self, writer: OwnWriter) -> Offset:
+        """Promise the next offsets to records that the broker adds up until the turn's write; returns the first."""
+        if self._expected is not None:
+            self.stage_expected()
+        self._expected = writer
+        if not self._staged:
+            self._on_staged(self)
+        return self.log.next_offset
+
+    def stage_expected(self) -> None:
+        """Have the one who was promised offsets use them now."""
+        writer, self._expected = self._expected, None
+        assert writer is not None
+        writer.stage_expected()
+
     def _check_timestamps(self, header: BatchHeader, now_ms: int) -> None:
         config = self.config
         if config.message_timestamp_type == "CreateTime":
@@ -300,6 +330,8 @@ class PartitionLeader:
 
     def write_staged(self) -> None:
         """Write what the turn has staged. When that fails its answers become errors: nothing is pretended."""
+        if self._expected is not None:
+            self.stage_expected()
         log = self.log
         end_before = log.end_offset
         try:

@@ -6,6 +6,7 @@ of coordinators, for markers, and when a marker is appended or recovered. Whatev
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
@@ -53,6 +54,32 @@ def build_one_record_batch(key: bytes, value: bytes | None, timestamp_ms: int) -
     length = HEADER_BYTES - LENGTH_OVERHEAD_BYTES + len(body)
     batch = bytearray(_pack_header(0, length, -1, MAGIC, 0, 0, 0, timestamp_ms, timestamp_ms, -1, -1, -1, 1))
     batch += body
+    _pack_crc(batch, CRC_POSITION, crc32c(memoryview(batch)[CHECKED_POSITION:]))
+    return batch
+
+
+def build_plain_batch(records: Sequence[tuple[int, bytes, bytes | None]]) -> bytearray:
+    """The batch of some records (timestamp, key, value) without a producer, the first of them the earliest."""
+    first_ms, key, value = records[0]
+    if len(records) == 1:
+        return build_one_record_batch(key, value, first_ms)
+    parts = [b""]
+    for delta, (timestamp_ms, key, value) in enumerate(records):
+        fields = b"".join(
+            (
+                b"\0",
+                uvarint((timestamp_ms - first_ms) << 1),
+                uvarint(delta << 1),
+                uvarint(len(key) << 1),
+                key,
+                b"\x01\0" if value is None else uvarint(len(value) << 1) + value + b"\0",
+            )
+        )
+        parts += (uvarint(len(fields) << 1), fields)
+    count, last_ms = len(records), records[-1][0]
+    length = HEADER_BYTES - LENGTH_OVERHEAD_BYTES + sum(map(len, parts))
+    parts[0] = _pack_header(0, length, -1, MAGIC, 0, 0, count - 1, first_ms, last_ms, -1, -1, -1, count)
+    batch = bytearray().join(parts)
     _pack_crc(batch, CRC_POSITION, crc32c(memoryview(batch)[CHECKED_POSITION:]))
     return batch
 

@@ -11,7 +11,7 @@ from tidelog.model.ids import LeaderEpoch, Offset, ProducerEpoch, ProducerId
 from tidelog.wire.compression import Compression
 from tidelog.wire.control import CONTROL_KEY, END_TXN_VALUE, EndTransaction, build_end_transaction
 from tidelog.wire.records import Record, build_batch
-from tidelog.wire.small_batch import build_one_record_batch, read_usual_marker
+from tidelog.wire.small_batch import build_one_record_batch, build_plain_batch, read_usual_marker
 
 NOW = 1_700_000_000_000
 
@@ -59,3 +59,16 @@ def test_a_marker_that_is_written_otherwise_is_left_to_the_general_way() -> None
     batch = general_marker(1, 5, Compression.GZIP)
     assert read_usual_marker(batch) is None
     assert read_marker(batch) == EndTransaction(True, 5)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 10**6), st.binary(max_size=200), st.none() | st.binary(max_size=20_000)),
+        min_size=1,
+        max_size=70,
+    )
+)
+def test_a_plain_batch_is_what_the_general_way_makes(given_records: list[tuple[int, bytes, bytes | None]]) -> None:
+    records = [(NOW + later, key, value) for later, key, value in sorted(given_records, key=lambda record: record[0])]
+    expected = build_batch([Record(0, timestamp, key, value) for timestamp, key, value in records])
+    assert build_plain_batch(records) == expected
