@@ -24,6 +24,7 @@ CLASSES: Final = {
     "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
     "kafka-dump-log": "kafka.tools.DumpLogSegments",
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
@@ -31,6 +32,7 @@ CLASSES: Final = {
 }
 # They look at files alone.
 WITHOUT_BROKER: Final = ("kafka-dump-log", "kafka-storage")
+ADDRESS_FIRST: Final = ("kafka-features",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,8 @@ class Tools:
         name, *arguments = command.split()
         address = [] if name in WITHOUT_BROKER else ["--bootstrap-server", self.bootstrap_servers]
         done = subprocess.run(
-            # The address comes last: kafka-cluster begins with a subcommand.
-            [*program, *arguments, *address],
+            # The address comes last: kafka-cluster begins with a subcommand. That of kafka-features comes after it.
+            [*program, *address, *arguments] if name in ADDRESS_FIRST else [*program, *arguments, *address],
             input=stdin,
             capture_output=True,
             text=True,
@@ -123,6 +125,12 @@ LOOKING: Final = [
     "kafka-cluster cluster-id",
     "kafka-cluster list-endpoints",
     "kafka-cluster unregister --id 77",
+    "kafka-features describe",
+    "kafka-features upgrade --feature transaction.version=2 --feature group.version=9",
+    "kafka-features upgrade --metadata 4.2 --dry-run",
+    "kafka-features downgrade --feature transaction.version=1 --dry-run",
+    "kafka-features version-mapping --release-version 4.0",
+    "kafka-features feature-dependencies --feature transaction.version=2",
     "kafka-console-consumer --topic orders --partition 0 --offset 2 --timeout-ms 1000",
     "kafka-console-consumer --topic orders --from-beginning --max-messages 40 --formatter-property print.key=true "
     "--formatter-property print.timestamp=true --formatter-property print.headers=true "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from tidelog.cli.failures import BadInput
+from tidelog.cli.features import features
 from tidelog.cli.options import bootstrap_option, connect, format_option
 from tidelog.cli.output import Json, say, write_json, write_table
 from tidelog.model.ids import NodeId, TopicPartition
@@ -172,6 +173,9 @@ def elect_leaders(topics: tuple[str, ...], unclean: bool, bootstrap: str, format
     else:
         say("Every partition is led by the first of its replicas.")
     return int(any(result not in ("elected", "leads already") for result in results.values()))
+
+
+cluster.add_command(features)
 
 
 def _status(bootstrap: str, format_: str) -> None:

@@ -16,6 +16,7 @@ KAFKA_COMMANDS: Final = {
     "kafka-delete-records": "delete_records",
     "kafka-dump-log": "dump_log",
     "kafka-e2e-latency": "e2e_latency",
+    "kafka-features": "features",
     "kafka-get-offsets": "get_offsets",
     "kafka-leader-election": "leader_election",
     "kafka-log-dirs": "log_dirs",
