@@ -62,9 +62,7 @@ def update_features(
     cluster: Cluster, levels: Mapping[str, int], direction: Direction, *, dry_run: bool = False
 ) -> dict[str, Rejected | None]:
     """Set the levels of features, all of them or none; 0 disables one. What was refused has its reason."""
-    updates = [
-        FeatureUpdateKey(name, level, direction is not Direction.UPGRADE, direction) for name, level in levels.items()
-    ]
+    updates = [FeatureUpdateKey(name, level, upgrade_type=direction) for name, level in levels.items()]
 
     def ask(deadline: Deadline) -> dict[str, Rejected | None]:
         request = UpdateFeaturesRequest(int(deadline.remaining_s() * 1000), updates, dry_run)

@@ -29,6 +29,8 @@ COMMANDS: Final = {
     "feature-dependencies": "Show which features a level needs.",
 }
 PAST: Final = {"upgrade": "upgraded", "downgrade": "downgraded", "disable": "disabled"}
+# The level of metadata.version without which a feature cannot have a level.
+DEPENDENCIES: Final = {("eligible.leader.replicas.version", 1): 23}
 DEPRECATED_METADATA: Final = " `metadata` flag is deprecated and may be removed in a future release."
 
 
@@ -168,5 +170,9 @@ def _dependencies(features: Sequence[str]) -> int:
         name, level = _level(text)
         if name not in levels_of_release(max(METADATA_VERSION_NAMES)):
             raise BadInput(f"Unknown feature: {name}")
-        print(f"{name}={level} has no dependencies.")
+        needed = DEPENDENCIES.get((name, level))
+        if needed is None:
+            print(f"{name}={level} has no dependencies.")
+        else:
+            print(f"{name}={level} requires:\n    {METADATA_VERSION}={needed} ({show_level(METADATA_VERSION, needed)})")
     return 0
