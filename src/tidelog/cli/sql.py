@@ -1,111 +1,127 @@
 """`tidelog sql "SELECT …"`: topics as tables, by DuckDB for a quick look or by Spark for what does not fit one process.
 
-Names of tables are names of topics. Keys and values are text unless `--bytes` says otherwise.
+Names of tables are names of topics or of views, which `--create-view` keeps. Keys and values of topics are text unless
+`--bytes` says otherwise.
 """
 
 from __future__ import annotations
 
+import csv
+import sys
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from tidelog.cli.failures import BadInput
-from tidelog.cli.options import bootstrap_option, format_option
-from tidelog.cli.output import write_json, write_table
+from tidelog.cli.options import Moment, bootstrap_option
+from tidelog.cli.output import say, write_json, write_table
 
-ENGINES: Final = ("duckdb", "spark")
-# A query names this many topics at most: each one that Spark does not know costs it a try.
-TOPICS_MAX: Final = 50
+DUCKDB: Final = "duckdb"
+SPARK: Final = "spark"
 
 
 @click.command()
-@click.argument("query")
-@click.option("--engine", type=click.Choice(ENGINES), default=ENGINES[0], show_default=True)
-@click.option("--as-of", metavar="TIME", help="Topics as they were then: -1h, 2026-01-31T12:00, milliseconds.")
+@click.argument("query", required=False)
+@click.option("--engine", type=click.Choice([DUCKDB, SPARK]), default=DUCKDB, show_default=True)
+@click.option("--as-of", type=Moment(), metavar="TIME", help="Topics as they were then: -1h, 2026-01-31T12:00, ms.")
 @click.option("--bytes", "raw", is_flag=True, help="Keys and values as bytes, also where they are no text.")
+@click.option("--create-view", metavar="NAME", help="Keep a view of --topic under this name.")
+@click.option("--topic", help="The topic of the view.")
+@click.option("--value-format", type=click.Choice(["json", "avro", "protobuf"]), help="How its values are written.")
+@click.option("--schema", help="JSON: columns in SQL, as in 'id bigint, city string'. Avro: the schema.")
+@click.option("--schema-file", help="The same in a file; Protobuf: what protoc --descriptor_set_out wrote.")
+@click.option("--message", help="Protobuf: the full name of the message.")
+@click.option("--wire-format", type=click.Choice(["plain", "confluent"]), default="plain", help="A registry's prefix?")
+@click.option("--list-views", is_flag=True, help="Show the views.")
+@click.option("--drop-view", metavar="NAME", help="Forget a view.")
+@click.option("--views", "views_file", type=click.Path(path_type=Path), envvar="TIDELOG_VIEWS", show_envvar=True)
 @bootstrap_option
-@format_option
-def sql(query: str, engine: str, as_of: str | None, raw: bool, bootstrap: str, format_: str) -> None:
-    """Ask topics: tidelog sql "SELECT key, count(*) FROM orders GROUP BY key"."""
-    ask = _ask_duckdb if engine == ENGINES[0] else _ask_spark
-    columns, rows = ask(query, bootstrap, as_of, raw)
-    if format_ == "json":
-        write_json([dict(zip(columns, map(_plain, row), strict=True)) for row in rows])
+@click.option("--format", "format_", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
+def sql(
+    query: str | None,
+    engine: str,
+    as_of: int | None,
+    raw: bool,
+    create_view: str | None,
+    topic: str | None,
+    value_format: str | None,
+    schema: str | None,
+    schema_file: str | None,
+    message: str | None,
+    wire_format: str,
+    list_views: bool,
+    drop_view: str | None,
+    views_file: Path | None,
+    bootstrap: str,
+    format_: str,
+) -> None:
+    """Ask topics: tidelog sql "SELECT key, count(*) FROM orders AS OF '-1h' GROUP BY key".
+
+    AS OF 'time' or AS OF OFFSET n behind a table is the topic as it stood then; latest(orders) is the newest value of
+    each key.
+    """
+    from tidelog.cli.sql_views import View, default_views_path, read_views, write_views
+
+    if sum(map(bool, (query, create_view, list_views, drop_view))) != 1:
+        raise BadInput("Give a query, or one of --create-view, --list-views, --drop-view.")
+    path = views_file or default_views_path()
+    views = read_views(path)
+    if create_view is not None:
+        if topic is None or value_format is None:
+            raise BadInput("A view needs --topic and --value-format.")
+        absolute = "" if schema_file is None else str(Path(schema_file).resolve())
+        view = View(topic, value_format, schema or "", absolute, message or "", wire_format)
+        view.value_format(create_view)
+        write_views(path, {**views, create_view: view})
+        say(f"View '{create_view}' of topic '{topic}' is kept in {path}.")
+    elif drop_view is not None:
+        if drop_view not in views:
+            raise BadInput(f"There is no view '{drop_view}' in {path}.")
+        write_views(path, {name: view for name, view in views.items() if name != drop_view})
+        say(f"View '{drop_view}' is gone.")
+    elif list_views:
+        rows = [(name, view.topic, view.format, view.schema or view.schema_file) for name, view in views.items()]
+        _write(["view", "topic", "format", "schema"], rows, format_)
     else:
-        write_table([name.upper() for name in columns], [[_shown(cell) for cell in row] for row in rows])
+        from tidelog.cli.sql_engines import Asking, ask_duckdb, ask_spark
+        from tidelog.cli.sql_query import parse_query
+
+        assert query is not None
+        ask = ask_duckdb if engine == DUCKDB else ask_spark
+        found = ask(parse_query(query, engine), Asking(bootstrap, views, as_of, raw))
+        _write(found.columns, found.rows, format_)
 
 
-Answer = tuple[list[str], list[tuple[Any, ...]]]
-
-
-def _ask_duckdb(query: str, bootstrap: str, as_of: str | None, raw: bool) -> Answer:
-    try:
-        import duckdb  # type: ignore[import-not-found,unused-ignore]
-        import pyarrow as pa  # type: ignore[import-untyped]
-    except ImportError:
-        raise BadInput("A quick look needs DuckDB and Arrow: pip install duckdb 'tidelog[arrow]'.") from None
-    from tidelog.client.moments import parse_moment
-    from tidelog.client.tables import read_topic
-
-    until = None if as_of is None else parse_moment(as_of)
-    with duckdb.connect() as connection:
-        try:
-            for topic in sorted(connection.get_table_names(query)):
-                table = read_topic(topic, bootstrap, until=until, text=not raw, read_committed=True)
-                connection.register(topic, table.to_arrow())
-            found = connection.execute(query)
-            return [column[0] for column in found.description], found.fetchall()
-        except duckdb.Error as error:
-            raise BadInput(str(error)) from None
-        except pa.ArrowInvalid:
-            raise BadInput("A key or value is no text: add --bytes.") from None
-
-
-def _ask_spark(query: str, bootstrap: str, as_of: str | None, raw: bool) -> Answer:
-    from importlib.util import find_spec
-
-    if find_spec("pyspark") is None:
-        raise BadInput("This needs Spark: pip install 'tidelog[spark]'.")
-    from pyspark.errors import AnalysisException
-
-    from tidelog.client.moments import parse_moment
-    from tidelog.spark.session import spark_session
-
-    spark = spark_session("tidelog-sql", master="local[2]")
-    spark.sparkContext.setLogLevel("OFF")
-    options = {"kafka.bootstrap.servers": bootstrap, "kafka.isolation.level": "read_committed"}
-    if as_of is not None:
-        options["endingTimestamp"] = str(parse_moment(as_of))
-    try:
-        for _ in range(TOPICS_MAX):
-            try:
-                found = spark.sql(query)
-                return found.columns, [tuple(row) for row in found.collect()]
-            except AnalysisException as error:
-                topic = _missing_table(error)
-                if topic is None:
-                    raise BadInput(str(error).splitlines()[0]) from None
-                frame = spark.read.format("tidelog").options(**options).option("subscribe", topic).load()
-                if not raw:
-                    frame = frame.withColumns({name: frame[name].cast("string") for name in ("key", "value")})
-                frame.createOrReplaceTempView(f"`{topic}`")
-        raise BadInput(f"The query names more than {TOPICS_MAX} topics.")
-    finally:
-        spark.stop()
-
-
-def _missing_table(error: Any) -> str | None:
-    """The name of a table that Spark does not know, if that is what is wrong."""
-    if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
-        return None
-    return str(error.getMessageParameters()["relationName"]).strip("`")
+def _write(columns: list[str], rows: list[tuple[Any, ...]], format_: str) -> None:
+    match format_:
+        case "json":
+            write_json([dict(zip(columns, map(_plain, row), strict=True)) for row in rows])
+        case "csv":
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows([_plain(cell) for cell in row] for row in rows)
+        case _:
+            write_table([name.upper() for name in columns], [[_shown(cell) for cell in row] for row in rows])
 
 
 def _plain(cell: Any) -> Any:
-    if isinstance(cell, bytes | bytearray):
-        return bytes(cell).decode(errors="replace")
-    return cell if cell is None or isinstance(cell, bool | int | float | str | list | dict) else str(cell)
+    """What JSON can say."""
+    match cell:
+        case bytes() | bytearray():
+            return bytes(cell).decode(errors="replace")
+        case None | bool() | int() | float() | str():
+            return cell
+        case dict():
+            return {str(key): _plain(value) for key, value in cell.items()}
+        case tuple() if hasattr(cell, "asDict"):
+            return {name: _plain(value) for name, value in cell.asDict().items()}
+        case list() | tuple():
+            return [_plain(each) for each in cell]
+    return str(cell)
 
 
-def _shown(cell: Any) -> str:
-    return "" if cell is None else str(_plain(cell))
+def _shown(cell: Any) -> Any:
+    if cell is None:
+        return ""
+    return cell if isinstance(cell, int) and not isinstance(cell, bool) else str(_plain(cell))

@@ -15,7 +15,7 @@ from tidelog.spark.log_ends import LogEnds
 from tidelog.spark.options import ReadOptions, Times
 from tidelog.spark.planning import Range, ranges
 from tidelog.spark.positions import Positions
-from tidelog.spark.schema import OURS, check_schema, for_spark
+from tidelog.spark.rows import RowsForSpark
 from tidelog.spark.segments import located, read_any_way
 
 
@@ -32,7 +32,7 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._names = check_schema(schema)
+        self._rows = RowsForSpark(options.typed, schema)
         self._narrowing = Narrowing()
 
     def partitions(self) -> list[InputPartition]:
@@ -50,8 +50,8 @@ class BatchReader(DataSourceReader):
         assert isinstance(partition, RangePartition)
         if partition.wanted is None:
             return
-        for batch in read_any_way(self._options, partition.wanted, [OURS[name] for name in self._names]):
-            yield for_spark(batch, self._names)
+        found = read_any_way(self._options, partition.wanted, self._rows.columns)
+        yield from self._rows.converted(found, partition.wanted.partition)
 
     def _plan(self, ends: LogEnds) -> list[Range]:
         partitions = ends.partitions()

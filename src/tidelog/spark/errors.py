@@ -17,3 +17,7 @@ class ReadFailed(RuntimeError):
 
 class SinkFailed(RuntimeError):
     """A batch could not be written as promised. Nothing of it is readable; the query goes on from its checkpoint."""
+
+
+class BadValue(RuntimeError):
+    """A value does not fit the schema, and the query is not to go on without it."""

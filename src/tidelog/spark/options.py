@@ -15,6 +15,7 @@ from tidelog.client.core.described import EARLIEST, LATEST
 from tidelog.model.ids import Offset, TopicName, TopicPartition
 from tidelog.spark.errors import InvalidOption
 from tidelog.spark.positions import Positions, parse_numbers, parse_partitions, parse_positions
+from tidelog.spark.typed_options import TypedOptions, parse_typed_options
 
 BOOTSTRAP_SERVERS: Final = "kafka.bootstrap.servers"
 MAX_TRIGGER_DELAY_MS: Final = 15 * 60 * 1000
@@ -109,6 +110,7 @@ class ReadOptions:
     request_timeout_s: float
     via_segments: bool = False
     log_dirs: tuple[str, ...] = ()
+    typed: TypedOptions | None = None
 
 
 def parse_read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
@@ -133,6 +135,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOp
         fetch_bytes=given.positive("fetchBytes") or FETCH_BYTES,
         request_timeout_s=given.duration_ms("kafka.request.timeout.ms", REQUEST_TIMEOUT_MS) / 1000,
         via_segments=_is_via_segments(given),
+        typed=parse_typed_options(given.text),
         log_dirs=tuple(path.strip() for path in (given.text("logDirs") or "").split(",") if path.strip()),
     )
     if parsed.log_dirs and not parsed.via_segments:
@@ -150,6 +153,11 @@ def bootstrap_servers(options: Mapping[str, str]) -> str:
     if not servers:
         raise InvalidOption(f"Option {BOOTSTRAP_SERVERS} is missing: name one broker at least, as HOST:PORT.")
     return servers
+
+
+def typed_options_of(options: Mapping[str, str]) -> TypedOptions | None:
+    """How values are to be read, if not as bytes."""
+    return parse_typed_options(_Given(options).text)
 
 
 class _Given:

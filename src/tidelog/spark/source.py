@@ -16,7 +16,8 @@ from pyspark.sql.types import StructType
 
 from tidelog.spark.batch_reader import BatchReader, FilteringBatchReader
 from tidelog.spark.errors import InvalidOption
-from tidelog.spark.options import parse_read_options
+from tidelog.spark.options import parse_read_options, typed_options_of
+from tidelog.spark.rows import typed_schema
 from tidelog.spark.schema import chosen_schema, full_schema
 from tidelog.spark.stream_reader import StreamReader
 from tidelog.spark.write_options import parse_write_options
@@ -30,8 +31,11 @@ class FoundSource(DataSource):
     def name(cls) -> str:
         return "tidelog"
 
-    def schema(self) -> StructType:
+    def schema(self) -> StructType | str:
         """All columns, or those that option `columns` names: what is not asked for is not even decoded."""
+        typed = typed_options_of(self.options)
+        if typed is not None:
+            return typed_schema(typed, self.options)
         columns = self.options.get("columns")
         if columns is not None:
             return chosen_schema(columns)

@@ -29,7 +29,7 @@ from tidelog.spark.log_ends import LogEnds
 from tidelog.spark.options import ReadOptions
 from tidelog.spark.planning import limited, ranges, waiting_offsets
 from tidelog.spark.positions import Positions, PositionTree, positions_of, tree_of
-from tidelog.spark.schema import OURS, check_schema, for_spark
+from tidelog.spark.rows import RowsForSpark
 from tidelog.spark.segments import located, read_any_way
 
 
@@ -38,7 +38,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._names = check_schema(schema)
+        self._rows = RowsForSpark(options.typed, schema)
         # Opened by the first question in the driver: the reader itself travels to the executors.
         self._ends: LogEnds | None = None
         self._target: Positions | None = None
@@ -95,8 +95,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, RangePartition)
         if partition.wanted is None:
             return
-        for batch in read_any_way(self._options, partition.wanted, [OURS[name] for name in self._names]):
-            yield for_spark(batch, self._names)
+        found = read_any_way(self._options, partition.wanted, self._rows.columns)
+        yield from self._rows.converted(found, partition.wanted.partition)
 
     def commit(self, end: Mapping[str, Mapping[str, int]]) -> None:
         """Spark has processed everything before `end`: tell the group. Spark itself goes on from its checkpoint."""
