@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ import click
 from tidelog.cli.failures import BadInput
 from tidelog.cli.options import format_option
 from tidelog.cli.output import say, write_json, write_table
+from tidelog.cli.pipeline_progress import Progress, lag_of, line_of
 from tidelog.cli.spark_cluster import cluster
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def run(file: Path, bootstrap: str | None, master: str, once: bool, seconds: flo
         raise BadInput(f"Pipeline '{definition.name}' runs already, as process {known.pid}.")
     now = time.time()
     state = PipelineState(definition.name, str(file.absolute()), os.getpid(), now, now, "starting")
-    running = PipelineRun(definition, state, registry, _tell, master)
+    running = PipelineRun(definition, state, registry, Progress().tell, master)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: running.stop())
     try:
@@ -98,7 +100,7 @@ def list_(folder: Path, format_: str) -> None:
         write_json([asdict(state) for state in found])
     elif found:
         rows = [
-            (state.name, state.status, state.batch_id, state.rows, round(state.rows_per_second), _lag(state))
+            (state.name, state.status, state.batch_id, state.rows, round(state.rows_per_second), lag_of(state))
             for state in found
         ]
         write_table(["PIPELINE", "STATUS", "BATCH", "ROWS", "ROWS/S", "LAG"], rows)
@@ -118,7 +120,7 @@ def status(name: str, folder: Path, format_: str) -> None:
     if format_ == "json":
         write_json(asdict(state))
     else:
-        _tell(state)
+        click.echo(line_of(state, colour=sys.stdout.isatty()))
 
 
 @pipeline.command()
@@ -145,21 +147,6 @@ def _known(name: str, folder: Path) -> PipelineState:
     if state is None:
         raise BadInput(f"There is no pipeline '{name}' in {folder}.")
     return state
-
-
-def _tell(state: PipelineState) -> None:
-    """One line for each thing that happened."""
-    line = f"{state.name}: {state.status}"
-    if state.batch_id >= 0:
-        line += f"  batch {state.batch_id}  rows {state.rows:,} ({state.rows_per_second:,.0f}/s)"
-        line += f"  lag {_lag(state)}  {state.batch_ms} ms"
-    if state.failure is not None:
-        line += f"  {state.failure}"
-    print(line, flush=True)
-
-
-def _lag(state: PipelineState) -> str:
-    return "-" if state.lag is None else f"{state.lag:,}"
 
 
 def _need_spark() -> None:

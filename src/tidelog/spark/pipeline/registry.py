@@ -17,6 +17,7 @@ from typing import Any, Final
 DEFAULT_FOLDER: Final = "tidelog-pipelines"
 STATE_FILE: Final = "state.json"
 CHECKPOINT: Final = "checkpoint"
+SPARK_LOG: Final = "spark.log"
 STOP_SECONDS_MAX: Final = 60.0
 # States that only a process which is alive can be in.
 ACTIVE: Final = ("starting", "running", "restarting")
@@ -48,6 +49,10 @@ class Registry:
 
     def checkpoint_of(self, name: str) -> Path:
         return (self._folder / name / CHECKPOINT).absolute()
+
+    def spark_log_of(self, name: str) -> Path:
+        """Where Spark's own words go."""
+        return (self._folder / name / SPARK_LOG).absolute()
 
     def write(self, state: PipelineState) -> None:
         path = self._folder / state.name / STATE_FILE

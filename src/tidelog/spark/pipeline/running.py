@@ -6,8 +6,10 @@ a batch in between has something wrong that waiting does not mend.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +28,7 @@ RESTART_PAUSE_S: Final = 2.0
 POLL_S: Final = 1
 # The step of a batch in which its rows go to the sink.
 RAN: Final = "addBatch"
+STDERR: Final = 2
 
 Tell = Callable[[PipelineState], None]
 
@@ -51,9 +54,9 @@ class PipelineRun:
         """Run to the end: stopped, out of time, through with what there was, or failed for good."""
         end = None if seconds is None else time.monotonic() + seconds
         self._say(status="starting")
-        # What Spark would log of a failure is told in one sentence instead.
-        settings = {"spark.log.level": "OFF", **self._definition.session_settings()}
-        spark = spark_session(self._definition.name, master=self._master, settings=settings)
+        settings = {"spark.log.level": "ERROR", **self._definition.session_settings()}
+        with _words_into(self._registry.spark_log_of(self._definition.name)):
+            spark = spark_session(self._definition.name, master=self._master, settings=settings)
         try:
             self._say(status="running")
             self._supervise(lambda: start_query(spark, self._definition, self._checkpoint()), end)
@@ -109,6 +112,19 @@ class PipelineRun:
         self._state = replace(self._state, updated_at=time.time(), **changes)
         self._registry.write(self._state)
         self._tell(self._state)
+
+
+@contextmanager
+def _words_into(log: Path) -> Iterator[None]:
+    """What is started meanwhile says what it has to say there: of a failure we tell one sentence, Java tells pages."""
+    terminal = os.dup(STDERR)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), STDERR)
+    try:
+        yield
+    finally:
+        os.dup2(terminal, STDERR)
+        os.close(terminal)
 
 
 def batches_after(told: int, progresses: Iterable[StreamingQueryProgress]) -> list[StreamingQueryProgress]:
