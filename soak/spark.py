@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from harness.server import ServerProcess
