@@ -230,8 +230,8 @@ class AsyncConsumer:
                 machine.release(change)
             else:
                 machine.adopt(change)
-                if change.added:
-                    await self._tell("on_partitions_assigned", change.added)
+                # Also when nothing was added, as the Java client does: that the rebalance is over is news, too.
+                await self._tell("on_partitions_assigned", change.added)
                 machine.polled()
         if machine.engine.failure is not None:
             failure, machine.engine.failure = machine.engine.failure, None

@@ -248,8 +248,8 @@ class Consumer:
                 self._thread.run(self._do(partial(machine.release, change)))
             else:
                 self._thread.run(self._do(partial(machine.adopt, change)))
-                if change.added:
-                    self._tell("on_partitions_assigned", change.added)
+                # Also when nothing was added, as the Java client does: that the rebalance is over is news, too.
+                self._tell("on_partitions_assigned", change.added)
                 self._thread.call(self._alive)
         if machine.engine.failure is not None:
             failure, machine.engine.failure = machine.engine.failure, None
