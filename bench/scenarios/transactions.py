@@ -1,11 +1,16 @@
-"""Transactions: how many a broker ends, how long an end takes, and what they cost against writing without them."""
+"""Transactions: how many a broker ends, how long an end takes, and what they cost against writing without them.
+
+What is compared is sent by the same code as the same batches: lots of 500 records, five batches sent together, each lot
+waited for before the next begins; in transactions, its end is waited for, too. So the ratio is that of records a second
+of a closed loop: with several producers it says what a fully used broker loses, with one what its waiting costs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from bench.generators import run_generator
+from bench.generators import run_generator, transaction_client
 from bench.generators.transaction_lots import Kind, Load, Lots
 from bench.measure import Better, Curve, Metric
 from bench.plan import Plan
@@ -15,28 +20,58 @@ from bench.topics import topic_on
 
 PRODUCERS: Final = 8
 RECORD_BYTES: Final = 100
-LOT_RECORD_BYTES: Final = 1_000
 # Records in a transaction -> name, how many of them are a batch.
 SIZES: Final = {1: ("one", 1), 100: ("hundred", 100)}
 LOT: Final = 500
 BATCH: Final = 100
+# What transactions cost is a share of what else is to be done, so it is told for records of these sizes, for a broker
+# that is fully used by several producers and for one producer alone, and for an application with a real client.
+LOT_RECORD_BYTES: Final = (100, 1_000)
+LOT_PRODUCERS: Final = (1, PRODUCERS)
+# Kinds that are compared take turns, so that what changes meanwhile concerns both.
+PASSES: Final = 2
+OVERHEAD_MAX: Final = 1.15
+IDEMPOTENCE_MAX: Final = 1.03
 
-OVERHEAD: Final = Curve(
-    "transactions.by",
-    f"a 1,000-byte record in lots of {LOT}, idempotent (0) and in transactions ({LOT})",
-    "µs",
-    "records in a transaction",
-    (0, LOT),
-    1.15,
-)
-IDEMPOTENCE: Final = Curve(
-    "transactions.idempotent.by",
-    f"a 1,000-byte record in lots of {LOT} with acks=all, plain (0) and idempotent (1)",
-    "µs",
-    "idempotent",
-    (0, 1),
-    1.03,
-)
+
+def _producers(count: int) -> str:
+    return "1 producer" if count == 1 else f"{count} producers"
+
+
+def _lot_metrics() -> Iterator[Metric]:
+    for size in LOT_RECORD_BYTES:
+        for count in LOT_PRODUCERS:
+            where = f"{size:,}-byte records, {_producers(count)}"
+            yield Metric(
+                f"transactions.overhead.{size}.{count}",
+                f"time for lots of {LOT} in transactions / idempotent, {where}",
+                "×",
+                Better.LOWER,
+                limit=OVERHEAD_MAX,
+            )
+            yield Metric(
+                f"transactions.idempotence.{size}.{count}",
+                f"time for lots of {LOT}, acks=all, idempotent / plain, {where}",
+                "×",
+                Better.LOWER,
+                limit=IDEMPOTENCE_MAX,
+            )
+        yield Metric(
+            f"transactions.lot.{size}.rate", f"{size:,}-byte records in transactions of {LOT}", "/s", Better.HIGHER
+        )
+        yield Metric(
+            f"transactions.lot.{size}.cpu",
+            f"broker CPU for a transaction of {LOT} {size:,}-byte records, beyond the same idempotent",
+            "µs",
+            Better.LOWER,
+        )
+        yield Metric(
+            f"transactions.client.{size}",
+            f"confluent-kafka: time for lots of {LOT} {size:,}-byte records in transactions / idempotent",
+            "×",
+            Better.LOWER,
+            limit=OVERHEAD_MAX,
+        )
 
 
 class Transactions:
@@ -49,46 +84,83 @@ class Transactions:
         Metric("transactions.hundred.cpu", "broker CPU per transaction of 100 records", "µs", Better.LOWER),
         Metric("transactions.commit.p50", "p50 of a commit, one producer", "ms", Better.LOWER),
         Metric("transactions.commit.p99", "p99 of a commit, one producer", "ms", Better.LOWER, 1.0),
+        *_lot_metrics(),
     )
-    curves: Sequence[Curve] = (OVERHEAD, IDEMPOTENCE)
+    curves: Sequence[Curve] = ()
 
     def run(self, server: Contender, plan: Plan, note: Note) -> Mapping[str, float]:
         figures: dict[str, float] = {}
         for records, (key, batch) in SIZES.items():
             note(f"transactions of {records}")
-            taken = self._lots(server, plan, Kind.TRANSACTIONS, key, batch, 1)
+            taken = self._lots(server, Kind.TRANSACTIONS, key, batch, 1, plan.pipelined_seconds)
             figures[f"transactions.{key}.rate"] = taken.lots_per_second
             figures[f"transactions.{key}.cpu"] = taken.broker_cpu_seconds / taken.lots * 1e6
         note("commits of one producer")
-        alone = self._lots(server, plan, Kind.TRANSACTIONS, "alone", 1, 1, producers=1)
+        alone = self._lots(server, Kind.TRANSACTIONS, "alone", 1, 1, plan.pipelined_seconds, producers=1)
         figures["transactions.commit.p50"] = alone.end_p50_ms
         figures["transactions.commit.p99"] = alone.end_p99_ms
-        costs = {}
-        for kind in Kind:
-            note(f"lots of {LOT}, {kind.value}")
-            lots = self._lots(server, plan, kind, kind.value, BATCH, LOT // BATCH, record_bytes=LOT_RECORD_BYTES)
-            costs[kind] = lots.us_per_record
-        figures[OVERHEAD.point(0)] = figures[IDEMPOTENCE.point(1)] = costs[Kind.IDEMPOTENT]
-        figures[OVERHEAD.point(LOT)] = costs[Kind.TRANSACTIONS]
-        figures[IDEMPOTENCE.point(0)] = costs[Kind.PLAIN]
+        for size in LOT_RECORD_BYTES:
+            for count in LOT_PRODUCERS:
+                note(f"lots of {LOT} {size:,}-byte records, {_producers(count)}")
+                figures |= self._compared(server, plan, size, count)
+            note(f"lots of {LOT} {size:,}-byte records, confluent-kafka")
+            figures[f"transactions.client.{size}"] = self._application(server, plan, size)
         return figures
+
+    def _compared(self, server: Contender, plan: Plan, size: int, count: int) -> Mapping[str, float]:
+        seconds = dict.fromkeys(Kind, 0.0)
+        cpu_us = dict.fromkeys(Kind, 0.0)
+        for _ in range(PASSES):
+            for kind in Kind:
+                taken = self._lots(
+                    server,
+                    kind,
+                    f"{kind.value}-{size}-{count}",
+                    BATCH,
+                    LOT // BATCH,
+                    plan.curve_seconds,
+                    producers=count,
+                    record_bytes=size,
+                )
+                seconds[kind] += taken.seconds / taken.lots / PASSES
+                cpu_us[kind] += taken.broker_cpu_seconds / taken.lots * 1e6 / PASSES
+        figures = {
+            f"transactions.overhead.{size}.{count}": seconds[Kind.TRANSACTIONS] / seconds[Kind.IDEMPOTENT],
+            f"transactions.idempotence.{size}.{count}": seconds[Kind.IDEMPOTENT] / seconds[Kind.PLAIN],
+        }
+        if count == PRODUCERS:
+            figures[f"transactions.lot.{size}.rate"] = LOT / seconds[Kind.TRANSACTIONS]
+            figures[f"transactions.lot.{size}.cpu"] = cpu_us[Kind.TRANSACTIONS] - cpu_us[Kind.IDEMPOTENT]
+        return figures
+
+    def _application(self, server: Contender, plan: Plan, size: int) -> float:
+        """The time of an application's record in transactions, as a multiple of that without them."""
+        us = {False: 0.0, True: 0.0}
+        for _ in range(PASSES):
+            for is_transactional in us:
+                with topic_on(server, f"{self.name}-client-{size}-{is_transactional}") as topic:
+                    load = transaction_client.Load(
+                        server.port, server.pid, topic, is_transactional, LOT, size, plan.curve_seconds
+                    )
+                    us[is_transactional] += run_generator(
+                        "transaction_client", load, transaction_client.Lots
+                    ).us_per_record
+        return us[True] / us[False]
 
     def _lots(
         self,
         server: Contender,
-        plan: Plan,
         kind: Kind,
         name: str,
         records: int,
         batches: int,
+        seconds: float,
         *,
         producers: int = PRODUCERS,
         record_bytes: int = RECORD_BYTES,
     ) -> Lots:
         with topic_on(server, f"{self.name}-{name}", PRODUCERS) as topic:
-            load = Load(
-                server.port, server.pid, topic, kind, producers, batches, records, record_bytes, plan.pipelined_seconds
-            )
+            load = Load(server.port, server.pid, topic, kind, producers, batches, records, record_bytes, seconds)
             return run_generator("transaction_lots", load, Lots)
 
 

@@ -8,6 +8,8 @@ import pytest
 
 import tidelog
 from harness.raw_client import RawClient, batch_of, create_topic, fetch_request, produce_request
+from harness.raw_transactions import FIRST, SECOND, RawTransactions, Versions, last_stable_offset
+from harness.waiting import wait_until
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.batch import iter_headers
 from tidelog.wire.frames import encode_request
@@ -175,3 +177,50 @@ def test_a_quota_that_is_set_later_holds_a_repeating_producer_back(topic: str) -
         )
         client.ask(AlterClientQuotasRequest([entry]), AlterClientQuotasResponse)
         assert throttle_ms() > 0
+
+
+def transaction_pipelined(
+    client: RawClient, producer: RawTransactions, topic: str, sequences: tuple[int, ...]
+) -> list[tuple[int, int]]:
+    """Batches of one transaction, all in one piece; error and offset of each."""
+    version = producer.versions.produce
+    frames = [
+        encode_request(producer.request(topic, 0, b"value", sequence=sequence), version, 1000 + number, "raw")
+        for number, sequence in enumerate(sequences)
+    ]
+    client.socket.sendall(b"".join(frames))
+    answers = []
+    for _ in frames:
+        (answer,) = client.receive(ProduceResponse, version).responses[0].partition_responses
+        answers.append((answer.error_code, answer.base_offset))
+    return answers
+
+
+@pytest.mark.parametrize("versions", [FIRST, SECOND], ids=["first protocol", "second protocol"])
+def test_pipelined_batches_of_a_transaction_repeat_themselves_only_while_it_is_open(
+    client: RawClient, topic: str, versions: Versions
+) -> None:
+    create_topic(client, topic)
+    producer = RawTransactions(client, f"pipeline of {topic}", versions)
+    wait_until(lambda: producer.init().error_code == 0)
+    written = 0
+    next_sequence = 0
+    for _ in range(3):
+        if versions.adds:
+            assert producer.add(topic, 0) == [ErrorCode.NONE]
+        first = 0 if not versions.adds else next_sequence
+        answers = transaction_pipelined(client, producer, topic, (first, first + 1, first + 2, first + 1, first + 3))
+        offsets = [written, written + 1, written + 2, written + 1, written + 3]
+        assert answers == [(0, offset) for offset in offsets]
+        next_sequence = first + 4
+        assert last_stable_offset(client, topic, 0) == written, "nothing of it can be read before its end"
+        before = producer.epoch
+        producer.end()
+        written += 5  # With the marker.
+        assert last_stable_offset(client, topic, 0) == written
+    # Of the form that was taken three times; but nothing is open now, or not for this epoch.
+    producer.epoch = before
+    ((error, offset),) = transaction_pipelined(client, producer, topic, (next_sequence,))
+    assert error in (ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_PRODUCER_EPOCH)
+    assert offset == -1
+    assert last_stable_offset(client, topic, 0) == written

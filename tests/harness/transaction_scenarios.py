@@ -20,6 +20,11 @@ LATE_MS_MAX = 1_000
 # After that everything that hangs has timed out, and everything that can be done is done.
 CALM_MS = 20_000
 IDS = 2
+# One world in so many has a disk that takes its time, and loses power when a broker has just come back: all of them
+# are worlds in which everything is synced before it is acknowledged.
+SLOW_DISK = 12
+SYNC_MS = 4
+SLOW_SYNC_MS = 40
 
 
 class Kind(Enum):
@@ -65,6 +70,8 @@ class _Life:
             latency_ms_max=(1, 10)[seed % 2],
             crash_ms=(0, 500, 200)[seed // 3 % 3],
             full_disk_ms=300 if seed % 7 == 0 else 0,
+            sync_ms_max=SLOW_SYNC_MS if seed % SLOW_DISK == 0 else SYNC_MS,
+            power_follows=seed % SLOW_DISK == 0,
         )
         self.world = World(seed, faults, strict=seed % 4 == 0)
         self.kinds = [KINDS[seed // len(KINDS) ** number % len(KINDS)] for number in range(IDS)]

@@ -38,6 +38,11 @@ class Faults(NamedTuple):
     crash_ms: int
     # Mean time between writes that fail because the disk is full; 0 for none.
     full_disk_ms: int
+    # How long a sync of the disk takes at most.
+    sync_ms_max: int = 4
+    # Whether the power often fails soon after the process alone has died: then what was only in the page cache is
+    # gone, though the new process has read it.
+    power_follows: bool = False
 
 
 CALM = Faults(loss=0.0, late=0.0, latency_ms_max=2, crash_ms=0, full_disk_ms=0)
@@ -73,8 +78,8 @@ class World:
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
         self._producer_ids = 0
-        # How long a sync of the disk takes at most.
-        self.sync_ms_max = 4
+        self.sync_ms_max = faults.sync_ms_max
+        self._power_fails_next = False
         self.life = 0
         self.broker: SimulatedBroker | None = None
         # InitProducerId requests that have reached a broker, by transactional id: each fences whoever was before.
@@ -129,7 +134,12 @@ class World:
         self.broker = None
         self._waiting_inits.clear()
         self.files.crash_at = None
-        if self._strict and self.random.random() < 0.7:
+        if self._power_fails_next:
+            self._power_fails_next = False
+            self.files.crash()
+        elif self.faults.power_follows:
+            self._power_fails_next = True
+        elif self._strict and self.random.random() < 0.7:
             self.files.crash()
         self.at(self.random.randint(5, 80), self._start)
         self.schedule_crash()
@@ -137,12 +147,23 @@ class World:
     def _start(self) -> None:
         if self.broker is not None:
             return
+        if self._power_fails_next:
+            self._schedule_power_loss()
         try:
             self.broker = SimulatedBroker(self.files, BrokerLoop(self), STRICT if self._strict else LOOSE)
         except OSError:
             # The disk is too full for what a start repairs.
             self.life += 1
             self.at(20, self._start)
+
+    def _schedule_power_loss(self) -> None:
+        life = self.life
+
+        def fail() -> None:
+            if self.life == life:
+                self.crash()
+
+        self.at(self.random.randint(1, 2 * self.sync_ms_max), fail)
 
     def _schedule_full_disk(self) -> None:
         if not self.faults.full_disk_ms:

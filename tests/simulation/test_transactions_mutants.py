@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from harness.transaction_scenarios import run
+from harness.transaction_scenarios import SLOW_DISK, run
 from harness.transaction_world import Violation
 from tidelog.broker import transaction_shard
+from tidelog.broker.partition_journal import PartitionJournal
 from tidelog.broker.transaction_request import TransactionRequest
 from tidelog.groups import records as group_records
 from tidelog.groups.offsets import commit
@@ -106,6 +107,15 @@ def answers_before_they_are_safe(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Runtime, "committed_end", property(lambda self: self.end, lambda *_: None), raising=False)
 
 
+def coordinators_that_trust_the_page_cache(patch: pytest.MonkeyPatch) -> None:
+    """What a new process finds in its log counts at once, though a loss of power may still take it."""
+
+    def credulous(self: PartitionJournal, runtime: Runtime[Any, Any]) -> None:
+        runtime.lead(self._leader.epoch, self._leader.log.end_offset)
+
+    patch.setattr(PartitionJournal, "lead", credulous)
+
+
 def late_ends_that_end_the_next_transaction(patch: pytest.MonkeyPatch) -> None:
     """As if every epoch were the one that the coordinator knows."""
     end_transaction = end.end_transaction
@@ -157,6 +167,7 @@ MUTANTS: dict[Mutate, int] = {
     prepared_transactions_that_are_not_kept: 1,
     offsets_that_count_at_once: 1,
     answers_before_they_are_safe: 1,
+    coordinators_that_trust_the_page_cache: SLOW_DISK,
     late_ends_that_end_the_next_transaction: 1,
     takeovers_that_leave_the_old_transaction_open: 1,
     epochs_that_do_not_fence_partitions: 1,

@@ -87,6 +87,12 @@ class PartitionJournal:
         else:
             assert staged_end == end, f"{self._leader} has given the offsets before {end} to somebody else"
 
+    def write_now(self) -> None:
+        """Write what is staged before the turn ends, if that alone makes it safe."""
+        leader = self._leader
+        if self._appended and leader.alone_is_enough and not leader.syncs_first:
+            leader.write_staged()
+
     def batches(self) -> Iterator[tuple[memoryview, int, BatchHeader]]:
         """Everything in the log, from its start: (data, position, header) of each batch."""
         partition_log = self._leader.log

@@ -151,6 +151,13 @@ class TransactionCoordinator:
             return
         host.submit(transactional_id, command, answer)
 
+    def write_now(self, transactional_id: str) -> None:
+        """Have what commands on a transactional id wrote take effect before the turn ends, where this broker can."""
+        index = self.partition_of(transactional_id)
+        host = None if index is None else self._hosts.get(index)
+        if host is not None:
+            host.write_now()
+
     def _start(self, index: int) -> None:
         host = TransactionShardHost(
             self._partitions.by_name[TRANSACTION_TOPIC][index],

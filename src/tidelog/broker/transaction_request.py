@@ -8,9 +8,8 @@ and again; and who was told of a commit finds it everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
-from tidelog.broker.timers import Timer, Timers
 from tidelog.machine.runtime import Result
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import ProducerId
@@ -22,16 +21,9 @@ ReplyT = TypeVar("ReplyT")
 # A command gets the shard, a fresh producer id when it has asked for one, and the time.
 Command = Callable[[TransactionShard, ProducerId | None, int], Outcome[ReplyT]]
 
-# How long a request waits for the markers of a transaction that ends, before it is told to come again. So is who asked
-# for the end: a producer that hears of success finds all of it readable, and its next transaction would have to wait
-# anyway.
-MARKERS_WAIT_MS: Final = 500
-
 
 class Host(Protocol):
     """What a request needs of the shard's host."""
-
-    timers: Timers
 
     @property
     def now_ms(self) -> Callable[[], int]: ...
@@ -48,11 +40,10 @@ class Host(Protocol):
     def is_ending(self, transactional_id: str) -> bool: ...
     def deliver(self, ending: Ending) -> None: ...
     def wait(self, transactional_id: str, request: TransactionRequest[Any]) -> None: ...
-    def wait_no_longer(self, transactional_id: str, request: TransactionRequest[Any]) -> None: ...
 
 
 class TransactionRequest(Generic[ReplyT]):
-    __slots__ = ("_answer", "_command", "_has_reply", "_host", "_may_wait", "_reply", "_timer", "_transactional_id")
+    __slots__ = ("_answer", "_command", "_has_reply", "_host", "_may_wait", "_reply", "_transactional_id")
 
     def __init__(
         self,
@@ -69,14 +60,12 @@ class TransactionRequest(Generic[ReplyT]):
         self._reply: ReplyT | None = None
         self._has_reply = False
         self._may_wait = True
-        self._timer: Timer | None = None
 
     def run(self, fresh_id: ProducerId | None) -> None:
         self._host.ask(lambda shard: self._command(shard, fresh_id, self._host.now_ms()), self._stepped)
 
     def ended(self) -> None:
         """The markers that it waited for are written."""
-        self._stop_timer()
         if self._has_reply:
             self._answer(cast(ReplyT, self._reply))
         else:
@@ -84,7 +73,6 @@ class TransactionRequest(Generic[ReplyT]):
 
     def give_up(self, error: ProtocolError) -> None:
         """There will be no more markers from here. An end that was decided is one all the same: a retry finds it."""
-        self._stop_timer()
         self._answer(error)
 
     def _stepped(self, outcome: Step[ReplyT] | ProtocolError) -> None:
@@ -120,15 +108,8 @@ class TransactionRequest(Generic[ReplyT]):
     def _wait(self) -> None:
         """Wait once, and not for long: a partition without a leader may hold markers up for any time."""
         self._may_wait = False
-        self._timer = self._host.timers.call_later(MARKERS_WAIT_MS / 1000, self._timed_out)
         self._host.wait(self._transactional_id, self)
 
-    def _timed_out(self) -> None:
-        self._timer = None
-        self._host.wait_no_longer(self._transactional_id, self)
+    def timed_out(self) -> None:
+        """The markers take too long: it is told to come again."""
         self._answer(ProtocolError(ErrorCode.CONCURRENT_TRANSACTIONS, "The end of a transaction is under way."))
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from tidelog.broker.logs import log
+from tidelog.broker.marker_waits import MarkerWaits
 from tidelog.broker.partition_journal import PartitionJournal
 from tidelog.broker.timers import DeadlineTimer, Timers
 from tidelog.broker.transaction_markers import MarkerSender
@@ -47,12 +48,11 @@ class TransactionShardHost:
         on_failed: Callable[[TransactionShardHost], None],
     ) -> None:
         self.now_ms = now_ms
-        self.timers = timers
         self.take_producer_id = take_producer_id
         self._make_sender = make_sender
         self._senders: dict[str, MarkerSender] = {}
         # Requests that wait for the markers of a transaction, by transactional id.
-        self._waiting: dict[str, list[TransactionRequest[Any]]] = {}
+        self._waiting: MarkerWaits[TransactionRequest[Any]] = MarkerWaits(timers, now_ms)
         self._journal = PartitionJournal(leader, self._committed, lambda: on_failed(self))
         self._runtime: Runtime[TransactionShard, TransactionRecord] = Runtime(build, self, ErrorCode.NOT_COORDINATOR)
         self._deadline = DeadlineTimer(timers, now_ms, lambda: self.shard.next_deadline_ms(), self._expire)
@@ -74,10 +74,8 @@ class TransactionShardHost:
             sender.cancel()
         self._senders.clear()
         self._runtime.resign()
-        waiting, self._waiting = self._waiting, {}
-        for requests in waiting.values():
-            for request in requests:
-                request.give_up(ProtocolError(ErrorCode.NOT_COORDINATOR))
+        for request in self._waiting.give_up():
+            request.give_up(ProtocolError(ErrorCode.NOT_COORDINATOR))
 
     def submit(
         self,
@@ -95,7 +93,14 @@ class TransactionShardHost:
     ) -> None:
         """Run a command that concerns no single transaction."""
         self._runtime.submit(query, answer)
-        self._deadline.update()
+        shard = self._runtime.machine
+        if shard.has_new_deadline:
+            shard.has_new_deadline = False
+            self._deadline.update()
+
+    def write_now(self) -> None:
+        """Do not wait for the turn's end, unless other brokers or the disk are to be waited for anyway."""
+        self._journal.write_now()
 
     # Ends of transactions
 
@@ -106,14 +111,7 @@ class TransactionShardHost:
 
     def wait(self, transactional_id: str, request: TransactionRequest[Any]) -> None:
         """Keep a request until the markers of a transaction are written."""
-        self._waiting.setdefault(transactional_id, []).append(request)
-
-    def wait_no_longer(self, transactional_id: str, request: TransactionRequest[Any]) -> None:
-        requests = self._waiting.get(transactional_id, [])
-        if request in requests:
-            requests.remove(request)
-        if not requests:
-            self._waiting.pop(transactional_id, None)
+        self._waiting.add(transactional_id, request)
 
     def deliver(self, ending: Ending) -> None:
         """Have the markers of a decided transaction written."""
@@ -125,7 +123,7 @@ class TransactionShardHost:
         self._senders.pop(ending.transactional_id, None)
         # Nobody waits for the record that all is complete: if it is lost, the markers are written once more.
         self.ask(lambda shard: complete(shard, ending, self.now_ms()), lambda _: None)
-        for request in self._waiting.pop(ending.transactional_id, ()):
+        for request in self._waiting.ended(ending.transactional_id):
             request.ended()
 
     def _carry_on(self, endings: list[Ending] | ProtocolError) -> None:

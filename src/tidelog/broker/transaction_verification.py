@@ -78,21 +78,34 @@ class TransactionVerification:
                 beginning[leader.log.partition] = (leader, header, verification)
         if not beginning:
             return False
-        copy = _copied(request)
         _, first, _ = next(iter(beginning.values()))
         producer = Producer(ProducerId(first.producer_id), ProducerEpoch(first.producer_epoch))
+        transactional_id = request.transactional_id or ""
+        is_settled = False
+        copy: ProduceRequest | None = None
 
         def settled(errors: Errors) -> None:
+            nonlocal is_settled
+            is_settled = True
             for partition, (leader, header, verification) in beginning.items():
                 same = (header.producer_id, header.producer_epoch) == producer
                 code = errors[partition] if same else ErrorCode.INVALID_PRODUCER_ID_MAPPING
-                code = PRODUCE_ERRORS.get(code, code)
-                if code is ErrorCode.TRANSACTION_ABORTABLE and version < FIRST_PRODUCE_VERSION_WITH_ABORTABLE:
-                    code = ErrorCode.INVALID_TXN_STATE
+                if code is not ErrorCode.NONE:
+                    code = PRODUCE_ERRORS.get(code, code)
+                    if code is ErrorCode.TRANSACTION_ABORTABLE and version < FIRST_PRODUCE_VERSION_WITH_ABORTABLE:
+                        code = ErrorCode.INVALID_TXN_STATE
                 leader.log.producers.verifications.agreed(producer.id, verification, code)
-            resume(copy)
+            if copy is not None:
+                resume(copy)
 
-        self.settle(request.transactional_id or "", producer, frozenset(beginning), settled, adds=adds)
+        self.settle(transactional_id, producer, frozenset(beginning), settled, adds=adds)
+        if not is_settled:
+            # What waits for the end of the turn must be copied, and so must all that the producer has sent behind it:
+            # where nobody else has to hold the coordinator's record, it is written now, which is cheaper.
+            self._coordinator.write_now(transactional_id)
+        if is_settled:
+            return False
+        copy = _copied(request)
         return True
 
     def settle(

@@ -158,9 +158,9 @@ class Producers:
                 f"producer {header.producer_id} sent sequence {header.base_sequence} before {lost[1]} was written",
             )
 
-    def has_open_transaction(self, producer_id: ProducerId, epoch: int) -> bool:
+    def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
         """Whether a batch with this epoch continues a transaction."""
-        entry = self._entries.get(producer_id)
+        entry = self._entries.get(ProducerId(producer_id))
         return entry is not None and entry.epoch == epoch and entry.transaction_first_offset != NO_OFFSET
 
     def check_epoch(self, producer_id: ProducerId, epoch: int) -> None:

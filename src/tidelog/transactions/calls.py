@@ -7,9 +7,10 @@ that the end of a transaction is under way: the command may be given again once 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
 
 from tidelog.machine.runtime import Result
 from tidelog.model.ids import TopicPartition
@@ -40,8 +41,7 @@ class Again(Enum):
     WHEN_ENDED = "when the transaction that it ends has ended"
 
 
-@dataclass(frozen=True, slots=True)
-class Step(Generic[ReplyT]):
+class Step(msgspec.Struct, Generic[ReplyT], frozen=True):
     """What one command came to."""
 
     reply: ReplyT | Again

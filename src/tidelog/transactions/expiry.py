@@ -20,6 +20,7 @@ RETRY_AFTER_MS: Final = 1_000
 def loaded(shard: TransactionShard, now_ms: int) -> Result[TransactionRecord, list[Ending]]:
     """The moment a shard begins to lead: ends that were decided and not completed are to be carried on."""
     shard.next_sweep_ms = now_ms + shard.settings.id_expiration_check_interval_ms
+    shard.has_new_deadline = True
     return Result(
         (),
         [

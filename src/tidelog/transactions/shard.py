@@ -40,6 +40,8 @@ class TransactionShard:
         # (deadline, transactional id); true only while it is what the transaction says.
         self._deadlines: list[tuple[int, str]] = []
         self.next_sweep_ms: int | None = None
+        # Whether `next_deadline_ms` may be earlier than it was; taken back by whoever drives the shard.
+        self.has_new_deadline = True
         # When acting on a deadline is tried again whose records could not be written; nothing of it is replicated.
         self.retry_ms = 0
         # Those whose transactions have no time-out.
@@ -63,6 +65,7 @@ class TransactionShard:
             deadline_ms = transaction.deadline_ms
             if deadline_ms is not None and (before is None or before.deadline_ms != deadline_ms):
                 heappush(self._deadlines, (deadline_ms, transactional_id))
+                self.has_new_deadline = True
                 self._drop_stale_deadlines()
 
     def next_deadline_ms(self) -> int | None:

@@ -8,7 +8,7 @@ import pytest
 
 from harness.transaction_broker import DATA_TOPIC
 from harness.transaction_world import CALM, World
-from tidelog.broker.transaction_request import MARKERS_WAIT_MS
+from tidelog.broker.marker_waits import MARKERS_WAIT_MS
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import PartitionIndex
 from tidelog.wire.messages.end_txn import EndTxnRequest
