@@ -39,7 +39,8 @@ class TimeIndex(SparseIndex):
 
     def add(self, timestamp: int, offset: int) -> None:
         """Add an entry, unless the newest one is as late already."""
-        if timestamp > self.newest().timestamp:
+        timestamps = self._columns[_TIMESTAMP]
+        if timestamp > (timestamps[-1] if timestamps else self.newest().timestamp):
             self.append(timestamp, offset - self._base_offset)
 
     def newest(self) -> TimestampedOffset:
