@@ -1,5 +1,5 @@
 """Asks once a second, in a thread, how much room the log directories have; while it is too little their leaders refuse
-what producers send.
+what producers send, and while it is far too little their followers take nothing either.
 
 Reads go on, and so do the records of coordinators and the metadata log: the room that is kept free is theirs. No
 request asks the file system anything.
@@ -15,8 +15,10 @@ from typing import Final
 from tidelog.broker.logs import log
 from tidelog.log.directories import LogDirectories
 from tidelog.log.directory import LogDirectory
-from tidelog.log.room import Room, RoomLimits
+from tidelog.log.room import FOLLOWERS_SHARE, Room, RoomLimits
 from tidelog.model.errors import ErrorCode
+from tidelog.model.names import is_internal
+from tidelog.replica.follower import PartitionFollower
 from tidelog.replica.partitions import LedPartitions
 from tidelog.replica.refusal import Refusal
 
@@ -79,9 +81,24 @@ class RoomWatch:
                 self._refuse(directory, room)
             if directory.is_short_of_room != was_short:
                 self._changed(directory, room)
+            self._judge_followers(directory, room)
         if self._partitions is not None and self._partitions.unopened:
             self._open_again()
         self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
+
+    def _judge_followers(self, directory: LogDirectory, room: Room) -> None:
+        """Have followers take no more records, or go on. What coordinators wrote elsewhere they take in any case."""
+        was_short = directory.is_short_for_followers
+        is_short = self._limits.is_short(room, was_short=was_short, share=FOLLOWERS_SHARE)
+        directory.is_short_for_followers = is_short
+        if not is_short and not was_short:
+            return
+        if is_short != was_short:
+            says = "followers take no more records" if is_short else "followers take records again"
+            log.error(f"room on a disk: {says}", directory=directory.path, free_bytes=room.free_bytes)
+        for replica in () if self._partitions is None else self._partitions.replicas():
+            if isinstance(replica, PartitionFollower) and replica.log.partition in directory.logs:
+                replica.has_no_room = is_short and not is_internal(replica.topic)
 
     def _refuse(self, directory: LogDirectory, room: Room) -> None:
         refusal = Refusal(

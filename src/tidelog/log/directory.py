@@ -76,6 +76,7 @@ class LogDirectory:
         "compacted",
         "failure",
         "files",
+        "is_short_for_followers",
         "is_short_of_room",
         "logs",
         "open_files",
@@ -103,6 +104,8 @@ class LogDirectory:
         self.failure: Exception | None = None
         # Whether its file system is nearly full, so that its partitions take no more records.
         self.is_short_of_room = False
+        # Whether it is so full that they take none from their leaders either.
+        self.is_short_for_followers = False
         self._lock: File | None = None
 
     @property

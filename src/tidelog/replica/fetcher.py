@@ -304,8 +304,8 @@ class Fetcher:
                 truncations[key] = offset
             case StartOver(offset):
                 self._start_over(key, fetching, offset, now_ms)
-            case BackOff(code, reason):
-                self._refused(key, fetching, code, reason, now_ms)
+            case BackOff(code, reason, is_known):
+                self._refused(key, fetching, code, reason, now_ms, is_known=is_known)
 
     def _truncate(self, truncations: Mapping[Key, Offset], now_ms: int) -> None:
         """Cut all logs of one answer together: the disk is told once what it must know before."""
@@ -340,10 +340,12 @@ class Fetcher:
         fetching.follower.truncated()
         self._changed[key] = fetching
 
-    def _refused(self, key: Key, fetching: _Fetching, code: ErrorCode, reason: str, now_ms: int) -> None:
+    def _refused(
+        self, key: Key, fetching: _Fetching, code: ErrorCode, reason: str, now_ms: int, *, is_known: bool = False
+    ) -> None:
         wait_ms = min(BACKOFF_MS_MIN << min(fetching.refusals, 16), self._settings.backoff_ms_max)
         fetching.refusals += 1
-        if code not in EXPECTED_REFUSALS:
+        if not is_known and code not in EXPECTED_REFUSALS:
             self._on_refused(fetching.follower, code, reason)
         self._delay(key, fetching, now_ms + wait_ms)
 

@@ -57,11 +57,14 @@ class BackOff:
 
     code: ErrorCode
     reason: str = ""
+    # Whether somebody has said so already, for all partitions at once.
+    is_known: bool = False
 
 
 Outcome = GoOn | Truncate | StartOver | SyncFirst | BackOff
 GO_ON: Final = GoOn()
 SYNC_FIRST: Final = SyncFirst()
+NO_ROOM: Final = BackOff(ErrorCode.KAFKA_STORAGE_ERROR, "The disk is nearly full.", is_known=True)
 
 
 class PartitionFollower:
@@ -76,6 +79,7 @@ class PartitionFollower:
         "end_watchers",
         "epoch",
         "failed",
+        "has_no_room",
         "high_watermark",
         "index",
         "is_behind",
@@ -114,6 +118,8 @@ class PartitionFollower:
         self._disk = disk
         self._on_synced = on_synced
         self.failed = False
+        # While its disk is nearly full it takes no records, and leaves the ISR for it when that lasts.
+        self.has_no_room = False
         self.resigned = False
         self.watchers: dict[Watcher, None] = {}
         # Nobody replicates from a follower; a leader tells these, and readers need not know which one they read from.
@@ -163,6 +169,8 @@ class PartitionFollower:
         return BackOff(code)
 
     def _append(self, records: memoryview) -> Outcome:
+        if self.has_no_room:
+            return NO_ROOM
         sound, refusal = self._sound_part(records)
         if len(sound):
             try:

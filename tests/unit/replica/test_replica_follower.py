@@ -14,7 +14,7 @@ from tidelog.model.ids import LeaderEpoch, NodeId, Offset
 from tidelog.model.topic_settings import TopicConfig, topic_config, topic_defaults
 from tidelog.replica.disk import Replica
 from tidelog.replica.divergence import common_end, divergence
-from tidelog.replica.follower import GO_ON, SYNC_FIRST, BackOff, PartitionFollower, StartOver, Truncate
+from tidelog.replica.follower import GO_ON, NO_ROOM, SYNC_FIRST, BackOff, PartitionFollower, StartOver, Truncate
 from tidelog.wire.messages.fetch import EpochEndOffset, PartitionData
 
 DEFAULTS = topic_defaults({})
@@ -107,6 +107,17 @@ def test_a_batch_cut_off_at_the_end_is_left_for_the_next_fetch() -> None:
     follower = following(log_with())
     assert follower.take(answer(data[:-5])) == GO_ON
     assert follower.log.end_offset == 2
+
+
+def test_without_room_nothing_is_taken_and_what_is_here_is_still_committed() -> None:
+    leader = log_with((3, 2), (3, 3))
+    follower = following(log_with((3, 2)))
+    follower.has_no_room = True
+    assert follower.take(answer(content(leader, 2), high_watermark=5)) == NO_ROOM
+    assert (follower.log.end_offset, follower.high_watermark) == (2, 2)
+    follower.has_no_room = False
+    assert follower.take(answer(content(leader, 2), high_watermark=5)) == GO_ON
+    assert content(follower.log) == content(leader)
 
 
 def test_batches_that_are_already_here_are_not_taken_again() -> None:
