@@ -18,6 +18,8 @@ from harness.apache_cluster import apache_kafka_cluster
 from harness.raw_client import RawClient
 from harness.server import HOST, ServerProcess
 from harness.tidelog_cluster import tidelog_cluster_servers
+from tidelog.client.cluster import Cluster as Connected
+from tidelog.client.quorum import describe_quorum
 from tidelog.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -63,11 +65,21 @@ class RunningCluster:
         assert found is not None, f"{topic} has no leader"
         return found
 
-    def leader_or_none(self, topic: str) -> ServerProcess | None:
+    def leader_or_none(self, topic: str, partition: int = 0) -> ServerProcess | None:
         answer = self._metadata(topic)
+        (leader,) = (one.leader_id for one in answer.topics[0].partitions if one.partition_index == partition)
+        return self._server(answer, leader)
+
+    def controller(self) -> ServerProcess:
+        """The broker that leads the metadata quorum."""
+        with Connected(self.bootstrap_servers) as connected:
+            found = self._server(self._metadata(None), describe_quorum(connected).leader)
+        assert found is not None, "there is no controller"
+        return found
+
+    def _server(self, answer: MetadataResponse, node: int) -> ServerProcess | None:
         ports = {broker.node_id: broker.port for broker in answer.brokers}
-        (leader,) = (one.leader_id for one in answer.topics[0].partitions if one.partition_index == 0)
-        return next((server for server in self.servers if server.port == ports.get(leader)), None)
+        return next((server for server in self.servers if server.port == ports.get(node)), None)
 
     def topic_id(self, topic: str) -> UUID:
         return self._metadata(topic).topics[0].topic_id

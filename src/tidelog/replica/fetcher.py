@@ -344,8 +344,10 @@ class Fetcher:
         self, key: Key, fetching: _Fetching, code: ErrorCode, reason: str, now_ms: int, *, is_known: bool = False
     ) -> None:
         wait_ms = min(BACKOFF_MS_MIN << min(fetching.refusals, 16), self._settings.backoff_ms_max)
+        # Less and less often: a disk may stay full for days.
+        is_told = fetching.refusals & (fetching.refusals - 1) == 0
         fetching.refusals += 1
-        if not is_known and code not in EXPECTED_REFUSALS:
+        if is_told and not is_known and code not in EXPECTED_REFUSALS:
             self._on_refused(fetching.follower, code, reason)
         self._delay(key, fetching, now_ms + wait_ms)
 

@@ -219,3 +219,22 @@ def test_readers_of_a_follower_are_fenced_and_woken_like_those_of_a_leader() -> 
     assert len(woken) == 1
     with pytest.raises(Exception, match="FENCED_LEADER_EPOCH"):
         follower.check_epoch(4)
+
+
+def test_a_follower_whose_disk_is_full_keeps_what_it_has_and_goes_on_when_there_is_room() -> None:
+    leader = log_with((3, 2), (5, 3))
+    files = SimulatedFiles()
+    log = new_log(files, SimulatedClock(), "/log")
+    follower = following(log)
+    first, rest = content(leader)[: len(content(leader)) - len(content(leader, 2))], content(leader, 2)
+    assert follower.take(answer(first, high_watermark=2)) == GO_ON
+
+    files.capacity_bytes = files.used_bytes + 10
+    refused = follower.take(answer(rest, high_watermark=5))
+    assert isinstance(refused, BackOff) and refused.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert (log.end_offset, follower.high_watermark, follower.failed) == (2, 2, False)
+    assert content(log) == first, "what was written of the batch is not part of the log"
+
+    files.capacity_bytes = None
+    assert follower.take(answer(rest, high_watermark=5)) == GO_ON
+    assert (content(log), follower.high_watermark) == (content(leader), 5)
