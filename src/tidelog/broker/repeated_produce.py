@@ -2,7 +2,7 @@
 
 Most requests of most producers are such, and those that came together are taken together. It is for acks=1, and for
 acks=all where this broker alone is in sync, to a log that is not synced first; for all else, and for every error, it
-steps aside and the request goes the usual way.
+steps aside and the request goes the usual way. So does the first batch of a transaction, until it is open.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class RepeatedProduce:
 
         None when the first of them must go the usual way.
         """
-        run = reader.read(view, position, end, self._forms, self._frame_bytes_max)
+        run = reader.read(view, position, end, self._forms, self._frame_bytes_max, self._continues)
         if run is None:
             return None
         heads, batches, now_ms = run.heads, run.batches, self._now_ms()
@@ -180,6 +180,15 @@ class RepeatedProduce:
             # Such requests go the usual way, and end runs: not to be tried every time.
             del self._forms[head]
         return None
+
+    def _continues(self, head: bytes, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a batch belongs to a transaction that is open in its partition; only then nobody must be asked."""
+        form = self._forms[head]
+        return (
+            form.is_transactional
+            and form.leader is not None
+            and form.leader.log.producers.has_open_transaction(producer_id, producer_epoch)
+        )
 
     def _leader(self, form: KnownForm) -> PartitionLeader | None:
         partitions = self._partitions

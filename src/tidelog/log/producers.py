@@ -135,6 +135,8 @@ class Producers:
         try:
             if self.check(first) is not None:
                 return 0
+            if first.attributes & TRANSACTIONAL_FLAG:
+                self.check_begin(first)
         except ProtocolError:
             return 0
         count, last_sequence = 1, first.last_sequence
@@ -143,6 +145,7 @@ class Producers:
                 header.producer_id != first.producer_id
                 or header.producer_epoch != first.producer_epoch
                 or header.base_sequence != (last_sequence + 1) & SEQUENCE_MASK
+                or (header.attributes ^ first.attributes) & TRANSACTIONAL_FLAG
             ):
                 break
             last_sequence = header.last_sequence

@@ -36,7 +36,7 @@ NO_APPEND_TIME: Final = -1
 
 
 class ProduceForm:
-    """The form of a request with one partition and no transaction."""
+    """The form of a request with one partition."""
 
     __slots__ = (
         "_answer_end",
@@ -47,6 +47,7 @@ class ProduceForm:
         "_pack_answer",
         "acks",
         "index",
+        "is_transactional",
         "topic",
         "version",
     )
@@ -57,6 +58,7 @@ class ProduceForm:
         (self.topic,) = request.topic_data
         (partition,) = self.topic.partition_data
         self.index = partition.index
+        self.is_transactional = request.transactional_id is not None
         # An answer is five pieces: its length, the correlation id, this head, the base offset, and a tail that changes
         # when the log's start does.
         self._answer_tail = b""
@@ -93,7 +95,7 @@ class ProduceForm:
 
 def head_of(version: int, frame: memoryview, request: ProduceRequest) -> bytes | None:
     """What all requests of a form have in common, behind the correlation id; None when it has no form."""
-    if version < FIRST_FLEXIBLE_VERSION or request.transactional_id is not None or len(request.topic_data) != 1:
+    if version < FIRST_FLEXIBLE_VERSION or len(request.topic_data) != 1:
         return None
     partitions = request.topic_data[0].partition_data
     if len(partitions) != 1 or not partitions[0].records or any(frame[-TAIL_BYTES:]):

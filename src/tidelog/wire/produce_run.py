@@ -7,7 +7,7 @@ which says what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from functools import cache
 from struct import Struct
 from typing import Final
@@ -34,8 +34,8 @@ FRAME_LENGTH_BYTES: Final = 4
 LENGTH_BYTES_MAX: Final = 3
 # A run holds up the turn's other connections; this many take about a millisecond.
 RUN_MAX: Final = 500
-# For a batch of a transaction its coordinator is asked first.
-NOT_IN_A_RUN: Final = NOT_FOR_CLIENTS | TRANSACTIONAL_FLAG
+# For the first batch of a transaction its coordinator is asked first.
+NOT_ALWAYS_IN_A_RUN: Final = NOT_FOR_CLIENTS | TRANSACTIONAL_FLAG
 
 
 class ProduceRun:
@@ -88,9 +88,18 @@ class RunReader:
         self._layouts = tuple(_Layout(head_bytes, count) for count in range(1, LENGTH_BYTES_MAX + 1))
 
     def read(
-        self, view: memoryview, position: int, end: int, known_heads: Container[bytes], frame_bytes_max: int
+        self,
+        view: memoryview,
+        position: int,
+        end: int,
+        known_heads: Container[bytes],
+        frame_bytes_max: int,
+        continues: Callable[[bytes, int, int], bool],
     ) -> ProduceRun | None:
-        """The longest run of requests with known heads at the front of view[position:end]; None when there is none."""
+        """The longest run of requests with known heads at the front of view[position:end]; None when there is none.
+
+        A batch of a transaction is in it when a request with its head, producer id and epoch `continues` an open one.
+        """
         frame_bytes = int.from_bytes(view[position : position + FRAME_LENGTH_BYTES])
         for layout in self._layouts:
             if layout.frame_bytes_min <= frame_bytes <= layout.frame_bytes_max:
@@ -152,7 +161,10 @@ class RunReader:
                 or base_offset
                 or records_count != last_offset_delta + 1
                 or records_count <= 0
-                or attributes & NOT_IN_A_RUN
+                or (
+                    attributes & NOT_ALWAYS_IN_A_RUN
+                    and (attributes & NOT_FOR_CLIENTS or not continues(head, producer_id, producer_epoch))
+                )
                 or attributes & COMPRESSION_MASK > LAST_COMPRESSION
                 or (sequence < 0 <= producer_id)
                 # Indices, not a slice: a new view costs more than three look-ups.

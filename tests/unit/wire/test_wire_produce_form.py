@@ -47,7 +47,6 @@ def decoded(frame: memoryview) -> tuple[int, ProduceRequest]:
     [
         request_with(None),
         request_with(b""),
-        ProduceRequest("transaction", 1, 1000, request_with(b"records").topic_data),
         ProduceRequest(None, 1, 1000, []),
         ProduceRequest(None, 1, 1000, request_with(b"records").topic_data * 2),
         ProduceRequest(None, 1, 1000, [TopicProduceData("orders", TOPIC_ID, [PartitionProduceData(0, b"r")] * 2)]),
@@ -57,6 +56,14 @@ def decoded(frame: memoryview) -> tuple[int, ProduceRequest]:
 def test_some_requests_have_no_form(request_: ProduceRequest) -> None:
     frame = frame_of(request_, 12)
     assert head_of(12, frame, decoded(frame)[1]) is None
+
+
+def test_the_form_of_a_transactional_producer_is_its_own() -> None:
+    requests = [ProduceRequest(name, 1, 1000, request_with(b"records").topic_data) for name in (None, "a", "b")]
+    frames = [frame_of(request, 12) for request in requests]
+    heads = {head_of(12, frame, decoded(frame)[1]) for frame in frames}
+    assert len(heads - {None}) == 3
+    assert [ProduceForm(12, request).is_transactional for request in requests] == [False, True, True]
 
 
 def test_versions_without_tags_have_no_form() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.model.errors import ProtocolError
+from tidelog.model.ids import ProducerEpoch, ProducerId
 from tidelog.wire.batch import RunBatch, check_produced_batch
 from tidelog.wire.compiler import decode
 from tidelog.wire.frames import encode_request, parse_request_header
@@ -59,10 +60,16 @@ class Learned:
         assert head is not None
         self.head = head
         self.reader: RunReader = run_reader(len(head))
+        # Producer ids and epochs with an open transaction.
+        self.open: set[tuple[int, int]] = set()
+
+    def continues(self, head: bytes, producer_id: int, producer_epoch: int) -> bool:
+        assert head == self.head
+        return (producer_id, producer_epoch) in self.open
 
     def read(self, stream: bytes | bytearray, frame_bytes_max: int = FRAME_BYTES_MAX) -> ProduceRun | None:
         view = memoryview(bytearray(stream))
-        return self.reader.read(view, 0, len(view), {self.head}, frame_bytes_max)
+        return self.reader.read(view, 0, len(view), {self.head}, frame_bytes_max, self.continues)
 
 
 def views(batches: Sequence[RunBatch]) -> list[bytes]:
@@ -140,13 +147,35 @@ def test_a_run_ends_before_a_frame_that_is_too_large() -> None:
     assert Learned(12).read(large, len(small) - 4) is None
 
 
+def test_a_batch_of_a_transaction_is_in_a_run_only_while_that_is_open() -> None:
+    batches = [
+        build_batch(
+            [Record(0, 1, None, b"v")],
+            producer_id=ProducerId(7),
+            producer_epoch=ProducerEpoch(2),
+            base_sequence=sequence,
+            is_transactional=True,
+        )
+        for sequence in range(3)
+    ]
+    stream = b"".join(frame_of(batch, 12) for batch in batches)
+    learned = Learned(12)
+    assert learned.read(stream) is None
+    learned.open = {(7, 1), (8, 2)}
+    assert learned.read(stream) is None
+    learned.open = {(7, 2)}
+    run = learned.read(stream)
+    assert run is not None
+    assert views(run.batches) == batches
+
+
 def test_a_run_may_have_several_heads_if_they_are_known() -> None:
     one, two = frame_of(batch_of(10), 12), frame_of(batch_of(10), 12, partition=4)
     learned = Learned(12)
     other = head_of(12, memoryview(two)[4:], decoded(memoryview(two)[4:])[2])
     assert other is not None
     view = memoryview(bytearray(one + two + one))
-    run = learned.reader.read(view, 0, len(view), {learned.head, other}, FRAME_BYTES_MAX)
+    run = learned.reader.read(view, 0, len(view), {learned.head, other}, FRAME_BYTES_MAX, learned.continues)
     assert run is not None
     assert run.heads == [learned.head, other, learned.head]
 
