@@ -467,8 +467,12 @@ def test_an_id_and_its_transaction_can_be_listed_and_described(client: RawClient
     assert me not in listed(state_filters=["Empty"])
     assert me not in listed(duration_filter=60_000)
     assert listed(transactional_id_pattern=f"id of {wide}") == {me}
+    assert listed(state_filters=["Sleeping"]) == set(), "a state that is none is not every state"
+    assert listed(transactional_id_pattern=f"d of {wide}") == set(), "a pattern is for the whole id"
     producer.end()
     assert me in listed(state_filters=["CompleteCommit"])
+    time.sleep(0.01)
+    assert me in listed(duration_filter=5), "it began longer ago, though it has ended"
 
     unknown = client.ask(ListTransactionsRequest(["Ongoing", "Sleeping"]), ListTransactionsResponse)
     assert unknown.unknown_state_filters == ["Sleeping"]

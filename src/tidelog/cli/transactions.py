@@ -16,6 +16,7 @@ NONE: Final = "-"
 SECOND_MS: Final = 1_000
 # As long as transactions may be open where nobody allows more: transaction.max.timeout.ms.
 SILENT_SECONDS: Final = 900
+OPEN_STATES: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 @click.group()
@@ -33,6 +34,9 @@ def list_(states: tuple[str, ...], longer_than: int | None, pattern: str | None,
     """List transactional ids and where their newest transaction stands."""
     from tidelog.client.transactions import Transactions
 
+    if longer_than is not None and not states:
+        # A coordinator counts from the beginning of a transaction, whether it has ended or not.
+        states = OPEN_STATES
     with connect(bootstrap) as cluster:
         found = Transactions(cluster).list_transactions(
             states=states,

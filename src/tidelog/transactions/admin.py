@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from tidelog.machine.runtime import Result
 from tidelog.model.errors import ErrorCode, ProtocolError
-from tidelog.model.ids import NO_TIMESTAMP
 from tidelog.transactions.records import TransactionRecord
 from tidelog.transactions.shard import TransactionShard
-from tidelog.transactions.states import BY_NAME, ENDING, State
+from tidelog.transactions.states import BY_NAME, State
 from tidelog.transactions.transaction import Transaction
 from tidelog.wire.messages import list_transactions
 from tidelog.wire.messages.describe_transactions import TopicData, TransactionState
@@ -21,23 +20,21 @@ from tidelog.wire.messages.describe_transactions import TopicData, TransactionSt
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which transactions are asked for; what is None or empty excludes none."""
+    """Which transactions are asked for; what is None, or no producer ids, excludes none. As in Apache Kafka."""
 
-    states: frozenset[State] = frozenset()
+    # Empty when nothing but names of no state was asked for: then there is none.
+    states: frozenset[State] | None = None
     producer_ids: frozenset[int] = frozenset()
-    running_longer_than_ms: int | None = None
+    # Those that began so long ago, ended or not. One that never began (-1) began long ago.
+    began_before_ms: int | None = None
     id_pattern: re.Pattern[str] | None = None
 
     def matches(self, transactional_id: str, transaction: Transaction, now_ms: int) -> bool:
-        if self.states and transaction.state not in self.states:
+        if self.states is not None and transaction.state not in self.states:
             return False
         if self.producer_ids and transaction.producer_id not in self.producer_ids:
             return False
-        if self.running_longer_than_ms is not None and (
-            transaction.start_ms == NO_TIMESTAMP
-            or not _is_open(transaction)
-            or now_ms - transaction.start_ms <= self.running_longer_than_ms
-        ):
+        if self.began_before_ms is not None and now_ms - transaction.start_ms <= self.began_before_ms:
             return False
         return self.id_pattern is None or self.id_pattern.fullmatch(transactional_id) is not None
 
@@ -51,7 +48,9 @@ def filter_of(request: list_transactions.ListTransactionsRequest) -> tuple[Filte
             pattern = re.compile(request.transactional_id_pattern)
         except re.error as error:
             raise ProtocolError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from error
-    states = frozenset(BY_NAME[name] for name in request.state_filters if name in BY_NAME)
+    states = None
+    if request.state_filters:
+        states = frozenset(BY_NAME[name] for name in request.state_filters if name in BY_NAME)
     duration_ms = request.duration_filter if request.duration_filter >= 0 else None
     return Filter(states, frozenset(request.producer_id_filters), duration_ms, pattern), unknown
 
@@ -95,7 +94,3 @@ def describe(shard: TransactionShard, transactional_id: str) -> Result[Transacti
 def refused(transactional_id: str, error: ErrorCode) -> TransactionState:
     """The description of an id about which nothing can be said here."""
     return TransactionState(error_code=error, transactional_id=transactional_id)
-
-
-def _is_open(transaction: Transaction) -> bool:
-    return transaction.state is State.ONGOING or transaction.state in ENDING
