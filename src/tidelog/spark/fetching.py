@@ -7,6 +7,7 @@ range should hold and the log does not any more is data loss, and is said so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from tidelog.client.admin import Admin, accepted
@@ -30,9 +31,7 @@ ROWS_MAX: Final = 20_000
 
 def read_range(options: ReadOptions, wanted: Range, columns: Sequence[str]) -> Iterator[Any]:
     """The records of a range as Arrow batches with the client's column names."""
-    with Cluster(
-        options.bootstrap_servers, client_id=options.client_id, request_timeout_s=options.request_timeout_s
-    ) as cluster:
+    with _connected(options) as cluster:
         reader = PartitionReader(
             cluster, wanted.partition, read_committed=options.read_committed, fetch_bytes=options.fetch_bytes
         )
@@ -40,6 +39,33 @@ def read_range(options: ReadOptions, wanted: Range, columns: Sequence[str]) -> I
             yield from _batches(cluster, reader, options, wanted, columns)
         finally:
             reader.close()
+
+
+@contextmanager
+def _connected(options: ReadOptions) -> Iterator[Cluster]:
+    """A cluster with its connections: those of the last task, if it had the same and ended well.
+
+    Spark runs one task after the other in a process; a stream has thousands of small ones, as quick as they connect.
+    """
+    wanted = (options.bootstrap_servers, options.client_id, options.request_timeout_s)
+    cluster = _kept.pop(wanted, None)
+    if cluster is None:
+        _forget()
+        cluster = Cluster(wanted[0], client_id=wanted[1], request_timeout_s=wanted[2])
+    try:
+        yield cluster
+    except BaseException:
+        cluster.close()
+        raise
+    _kept[wanted] = cluster
+
+
+def _forget() -> None:
+    while _kept:
+        _kept.popitem()[1].close()
+
+
+_kept: dict[tuple[str, str, float], Cluster] = {}
 
 
 def _batches(
