@@ -10,8 +10,8 @@ from bench.measure import Better, Metric
 
 KEPT: Final = RESULTS / "spark.json"
 # So that no figure is mostly that of starting: a topic has about as many bytes, and at most so many records.
-TOPIC_BYTES: Final = 1_000_000_000
-RECORDS_MAX: Final = 3_000_000
+TOPIC_BYTES: Final = 600_000_000
+RECORDS_MAX: Final = 2_000_000
 SIZES: Final = (100, 300, 1000, 3000)
 # Where more than the curves is measured.
 COMPARED_SIZES: Final = (100, 1000)
