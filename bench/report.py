@@ -92,7 +92,7 @@ def _times(value: float | None) -> str:
 def _target(better: Better, target: float | None) -> str:
     if target is None:
         return ""
-    bound = f"{target:g}×" if target >= 1 else f"1/{1 / target:.0f}"
+    bound = f"{target:g}×" if target >= 1 or (1 / target) % 1 else f"1/{1 / target:.0f}"
     return f"{better.value} {bound}"
 
 

@@ -65,7 +65,7 @@ def _metrics(size: int) -> tuple[Metric, ...]:
         Metric(
             name_of(job, size),
             f"{JOB_TITLES[job]}, {size:,} B",
-            " rows/s",
+            "rows/s",
             Better.HIGHER,
             target=TARGETS.get((job, size)),
         )
@@ -81,7 +81,7 @@ PARTS: Final = {
             Metric(
                 "spark.exactly-once",
                 "topic to topic, 100 B",
-                " rows/s",
+                "rows/s",
                 Better.HIGHER,
                 target=EXACTLY_ONCE_TARGET,
             ),

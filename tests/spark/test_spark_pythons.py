@@ -9,3 +9,9 @@ def test_pythons_that_spark_starts_load_pyspark_as_it_is_installed(spark: SparkS
     loaded = spark.sparkContext.parallelize([0], 1).map(lambda _: __import__("pyspark").__file__).collect()
     assert ".zip" not in loaded[0]
     assert "SPARK_HOME" not in os.environ
+
+
+def test_java_reads_arrow_without_a_check_for_each_value(spark: SparkSession) -> None:
+    java = spark.sparkContext._jvm
+    assert java is not None
+    assert java.java.lang.System.getProperty("arrow.enable_unsafe_memory_access") == "true"
