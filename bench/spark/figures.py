@@ -90,8 +90,8 @@ PARTS: Final = {
     LATENCY: Part(
         LATENCY,
         (
-            Metric("spark.latency.p50", "p50 at 1,000 records a second", "ms", Better.LOWER),
-            Metric("spark.latency.p99", "p99 at 1,000 records a second", "ms", Better.LOWER),
+            Metric("spark.latency.p50", "stream end to end at 1,000 records a second, p50", "ms", Better.LOWER),
+            Metric("spark.latency.p99", "stream end to end at 1,000 records a second, p99", "ms", Better.LOWER),
         ),
     ),
     MEMORY: Part(
