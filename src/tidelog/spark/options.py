@@ -30,6 +30,18 @@ UNCOMMITTED: Final = "read_uncommitted"
 NETWORK: Final = "network"
 SEGMENTS: Final = "segments"
 
+# Settings of a Kafka client that say what the source decides itself: Spark's connector refuses them, too.
+REFUSED: Final = {
+    "kafka.auto.offset.reset": "startingOffsets says where reading begins",
+    "kafka.enable.auto.commit": "the checkpoint keeps what was read; kafka.group.id makes progress visible",
+    "kafka.key.deserializer": "keys come as bytes",
+    "kafka.value.deserializer": "values come as bytes; valueFormat makes columns of them",
+    "kafka.interceptor.classes": "no Java runs here",
+}
+# What the client cannot do must not be taken for done.
+SECURITY: Final = "kafka.security.protocol"
+PLAINTEXT: Final = "PLAINTEXT"
+
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SPELLED: Final = re.compile(r"(\d+)\s*([a-z]*)")
 
@@ -116,6 +128,7 @@ class ReadOptions:
 def parse_read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     """Read what a user wrote; names count in any case."""
     given = _Given(options)
+    _check_client_settings(given)
     client_id = given.text("kafka.client.id") or "tidelog-spark"
     parsed = ReadOptions(
         bootstrap_servers=bootstrap_servers(options),
@@ -290,6 +303,16 @@ def _isolation(given: _Given) -> bool:
     if level not in (COMMITTED, UNCOMMITTED):
         raise InvalidOption(f"Option {name} is {COMMITTED} or {UNCOMMITTED}, not '{level}'.")
     return level == COMMITTED
+
+
+def _check_client_settings(given: _Given) -> None:
+    """Settings of a Kafka client (`kafka.…`) are accepted, and those that ours does not have are left alone."""
+    for name, why in REFUSED.items():
+        if given.text(name) is not None:
+            raise InvalidOption(f"Option {name} cannot be set: {why}.")
+    protocol = given.text(SECURITY)
+    if protocol is not None and protocol.upper() != PLAINTEXT:
+        raise InvalidOption(f"Option {SECURITY} is {PLAINTEXT}, not '{protocol}': the source knows no other yet.")
 
 
 def _is_via_segments(given: _Given) -> bool:

@@ -92,3 +92,17 @@ def test_a_stream_takes_no_ending() -> None:
 def test_without_a_server_nothing_is_read() -> None:
     with pytest.raises(InvalidOption, match=r"kafka\.bootstrap\.servers is missing"):
         parse_read_options({"subscribe": "a"}, streaming=True)
+
+
+@pytest.mark.parametrize("name", ["kafka.auto.offset.reset", "kafka.enable.auto.commit", "kafka.value.deserializer"])
+def test_settings_that_the_source_decides_itself_are_refused_as_by_sparks_connector(name: str) -> None:
+    with pytest.raises(InvalidOption, match=f"Option {name} cannot be set"):
+        parse_read_options(SERVERS | {"subscribe": "t", name: "x"}, streaming=True)
+
+
+def test_other_settings_of_a_client_are_accepted_but_never_a_security_that_is_not_there() -> None:
+    accepted = {"kafka.max.poll.records": "5", "kafka.security.protocol": "plaintext", "groupIdPrefix": "jobs"}
+
+    assert parse_read_options(SERVERS | {"subscribe": "t"} | accepted, streaming=False).group_id is None
+    with pytest.raises(InvalidOption, match="not 'SASL_SSL'"):
+        parse_read_options(SERVERS | {"subscribe": "t", "kafka.security.protocol": "SASL_SSL"}, streaming=False)
