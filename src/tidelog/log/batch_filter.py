@@ -16,7 +16,15 @@ from tidelog.log.key_offsets import KeyOffsets
 from tidelog.log.record_lot import RecordLot, Remaining
 from tidelog.log.transaction_trail import TransactionTrail
 from tidelog.model.ids import NO_PRODUCER
-from tidelog.wire.batch import DELETE_HORIZON_FLAG, MAGIC, NO_SEQUENCE, BatchHeader, Buffer
+from tidelog.wire.batch import (
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    MAGIC,
+    NO_SEQUENCE,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    Buffer,
+)
 from tidelog.wire.compression import compress
 from tidelog.wire.keys.rebase import rebase
 from tidelog.wire.records import NO_PRODUCER_EPOCH, read_records, rebuild_batch, seal_batch
@@ -76,21 +84,30 @@ class BatchFilter:
     def filtered(self, batches: Iterable[tuple[BatchHeader, memoryview]], last_offset: int) -> Iterator[Filtered]:
         """Judge the batches of a segment, in order; a mark at `last_offset` stays. INVALID_RECORD if one is broken."""
         lot = RecordLot()
+        # What comes behind a batch whose records are in the lot waits with it, so that the order stays.
         waiting: list[Filtered | int] = []
         judged: list[tuple[BatchHeader, memoryview]] = []
         for header, batch in batches:
             if header.base_offset >= self._end or (header.base_offset == last_offset and is_placeholder(header)):
-                waiting.append(Filtered(header, batch, batch))
-            elif header.is_control:
-                waiting.append(Filtered(header, batch, self._control(header, batch)))
+                one: Filtered | None = Filtered(header, batch, batch)
+            elif header.attributes & CONTROL_FLAG:
+                one = Filtered(header, batch, self._control(header, batch))
             elif self._is_superseded(header):
-                waiting.append(Filtered(header, batch, self._nothing(header)))
+                one = Filtered(header, batch, self._nothing(header))
             else:
                 keeps_tombstones = not header.has_delete_horizon or self._now_ms < header.base_timestamp
                 lot.add(header, batch, is_noted=self._is_noted(header), keeps_tombstones=keeps_tombstones)
                 waiting.append(len(judged))
                 judged.append((header, batch))
-            if not judged or lot.is_full:
+                one = None
+            if not judged:
+                assert one is not None
+                yield one
+                continue
+            if one is not None:
+                waiting.append(one)
+            lot.span_bytes += len(batch)
+            if lot.is_full:
                 yield from self._settle(waiting, judged, lot)
                 lot = RecordLot()
                 waiting.clear()
@@ -110,7 +127,8 @@ class BatchFilter:
 
     def _is_superseded(self, header: BatchHeader) -> bool:
         """Whether nothing stays of a batch, as far as can be said without its records."""
-        if self.trail.is_aborted(header) or not header.records_count:
+        # The trail is to meet every batch of a transaction, empty ones too.
+        if (header.attributes & TRANSACTIONAL_FLAG and self.trail.is_aborted(header)) or not header.records_count:
             return True
         return self._is_noted(header) and not self._keys.is_any_newest(header.base_offset, header.last_offset)
 

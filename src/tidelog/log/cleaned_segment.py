@@ -28,6 +28,8 @@ from tidelog.wire.batch import BatchHeader
 
 # Batches that remain are written in lumps of about this size.
 WRITE_BYTES: Final = 1024 * 1024
+# Smaller ones are copied: each would keep all that was read together with it in memory until it is written.
+COPIED_BYTES_MAX: Final = 64 * 1024
 
 
 class CleanedSegment:
@@ -78,7 +80,7 @@ class CleanedSegment:
             self._offset_index.add(last, position)
             self._time_index.add(*self._largest)
             self._row_at = position
-        self._buffers.append(batch)
+        self._buffers.append(bytes(batch) if len(batch) <= COPIED_BYTES_MAX else batch)
         self._buffered_bytes += len(batch)
         self.size += len(batch)
         self.last_offset = last

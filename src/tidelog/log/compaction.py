@@ -26,7 +26,7 @@ from tidelog.log.transaction_index import AbortedTransaction, TransactionIndex
 from tidelog.log.transaction_trail import TransactionTrail
 from tidelog.model.errors import ProtocolError
 from tidelog.model.ids import Offset
-from tidelog.wire.batch import BatchHeader, read_header
+from tidelog.wire.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, BatchHeader, read_header
 
 KEYS_BYTES_MAX: Final = 128 * 1024 * 1024
 
@@ -111,10 +111,11 @@ class CompactionPass:
                 for header, batch in self._batches(segment):
                     if header.last_offset < self.start:
                         continue
-                    if header.is_control:
+                    lot.span_bytes += len(batch)
+                    if header.attributes & CONTROL_FLAG:
                         trail.is_needless(header, batch)
                         continue
-                    if trail.is_aborted(header):
+                    if header.attributes & TRANSACTIONAL_FLAG and trail.is_aborted(header):
                         continue
                     if keys is None:
                         self._keys_start = Offset(header.base_offset)

@@ -14,6 +14,8 @@ from tidelog.wire.records import DECOMPRESSED_BYTES_MAX, RECORD_BYTES_MIN
 
 # A lot is full with this many bytes of records: enough to make calls rare, little enough for a processor's cache.
 LOT_BYTES: Final = 1024 * 1024
+# Nor does it reach further in the log than this: what was read is kept in memory from its first batch on.
+SPAN_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
 class Body(NamedTuple):
@@ -50,17 +52,19 @@ def body_of(header: BatchHeader, batch: memoryview) -> Buffer:
 class RecordLot:
     """Batches in the order of the log."""
 
-    __slots__ = ("_buffers", "bodies", "records_count", "size")
+    __slots__ = ("_buffers", "bodies", "records_count", "size", "span_bytes")
 
     def __init__(self) -> None:
         self._buffers: list[Buffer] = []
         self.bodies: list[Body] = []
         self.size = 0
         self.records_count = 0
+        # How many bytes of the log were passed since the lot was begun.
+        self.span_bytes = 0
 
     @property
     def is_full(self) -> bool:
-        return self.size >= LOT_BYTES
+        return self.size >= LOT_BYTES or self.span_bytes >= SPAN_BYTES_MAX
 
     def add(
         self, header: BatchHeader, batch: memoryview, *, is_noted: bool = False, keeps_tombstones: bool = True

@@ -11,7 +11,7 @@ from harness.compacting import batches_of, compact, end_transaction, keyed, newe
 from harness.logs import NOON_MS, check_indexes, new_log, reopened, stage
 from tidelog.env.clock import SimulatedClock
 from tidelog.env.simulated_files import SimulatedFiles
-from tidelog.log import batch_filter, key_offsets
+from tidelog.log import batch_filter, key_offsets, record_lot
 from tidelog.log.cleanable import dirty_span, view_of
 from tidelog.log.config import LogConfig
 from tidelog.log.errors import CorruptLog
@@ -26,9 +26,11 @@ from tidelog.wire.records import Record, build_batch, seal_batch
 CONFIG = LogConfig(segment_bytes=1 << 16, index_interval_bytes=100, compacted=True, delete_retention_ms=1000)
 
 
-@pytest.fixture(autouse=True, params=["table", "dict"])
+@pytest.fixture(autouse=True, params=["table", "table, small lots", "dict"])
 def keys_are_in_a(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways to remember keys keep the same."""
+    """Both ways to remember keys keep the same, however many batches are judged together."""
+    if request.param == "table, small lots":
+        monkeypatch.setattr(record_lot, "SPAN_BYTES_MAX", 200)
     if request.param == "dict":
         monkeypatch.setattr(key_offsets, "COMPILED", False)
         monkeypatch.setattr(batch_filter, "rebase", partial(rebase, compiled=False))
