@@ -33,7 +33,7 @@ run: $(STAMPS)/runtime bytecode  ## start the platform on 127.0.0.1:9092 and sho
 test: setup bytecode kafka connector debian lint  ## set up everything, then linters, types, import contracts and all tests
 	$(PYTEST) $(PYTEST_ARGS)
 
-lint: setup $(STAMPS)/spark  ## ruff, mypy --strict, import contracts
+lint: setup $(STAMPS)/spark  ## ruff, mypy --strict (the package and the programs beside it), import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.measure import Better, Curve, Metric, Samples, curve_medians, growth, median, ratio
-from bench.scenarios import Scenario
+from bench.scenarios import Figures, Scenario
 from bench.servers import OURS, THEIRS, TITLES
 
 MET = "✓"
@@ -32,11 +32,11 @@ class Row:
         return "" if self.met is None else MET if self.met else MISSED
 
 
-def rows(scenario: Scenario, samples: Samples) -> Iterator[Row]:
-    for metric in scenario.metrics:
+def rows(figures: Figures, samples: Samples) -> Iterator[Row]:
+    for metric in figures.metrics:
         if metric.name in samples:
             yield _metric_row(metric, samples)
-    for curve in scenario.curves:
+    for curve in figures.curves:
         yield from _curve_rows(curve, samples)
 
 

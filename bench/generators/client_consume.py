@@ -108,7 +108,7 @@ def kafka_python(load: Load, window: Window) -> int:
 
 
 def aiokafka(load: Load, window: Window) -> int:
-    from aiokafka import AIOKafkaConsumer, TopicPartition
+    from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]
 
     async def read() -> int:
         async with AIOKafkaConsumer(bootstrap_servers=load.servers, auto_offset_reset="earliest") as consumer:

@@ -45,7 +45,7 @@ Send = Callable[[Load, bytes, Window], None]
 
 def tidelog_arrow(load: Load, value: bytes, window: Window) -> None:
     import numpy as np
-    import pyarrow as pa
+    import pyarrow as pa  # type: ignore[import-untyped]
 
     import tidelog
 
@@ -130,7 +130,7 @@ def kafka_python(load: Load, value: bytes, window: Window) -> None:
 
 
 def aiokafka(load: Load, value: bytes, window: Window) -> None:
-    from aiokafka import AIOKafkaProducer
+    from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 
     async def send() -> None:
         async with AIOKafkaProducer(bootstrap_servers=load.servers, acks=1, linger_ms=LINGER_MS) as producer:

@@ -13,7 +13,17 @@ from bench.servers import Contender
 Note: TypeAlias = Callable[[str], None]
 
 
-class Scenario(Protocol):
+class Figures(Protocol):
+    """What there is to say about samples that were taken."""
+
+    @property
+    def metrics(self) -> Sequence[Metric]: ...
+
+    @property
+    def curves(self) -> Sequence[Curve]: ...
+
+
+class Scenario(Figures, Protocol):
     @property
     def name(self) -> str: ...
 
@@ -21,12 +31,6 @@ class Scenario(Protocol):
     def title(self) -> str:
         """One line: what is done."""
         ...
-
-    @property
-    def metrics(self) -> Sequence[Metric]: ...
-
-    @property
-    def curves(self) -> Sequence[Curve]: ...
 
     def run(self, server: Contender, plan: Plan, note: Note) -> Mapping[str, float]:
         """Measure once; keys are names of metrics, or of points of curves."""

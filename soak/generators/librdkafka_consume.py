@@ -59,9 +59,10 @@ class Reader:
                     raise RuntimeError(f"what {self.work.consumer} had read is gone: {error.str()}")
                 continue
             name = name_in(message.value())
-            place = (message.topic(), message.partition())
-            self.history.write(Seen(self.work.consumer, *place, message.offset(), *name))
-            self.next[message.partition()] = message.offset() + 1
+            topic, partition, offset = message.topic(), message.partition(), message.offset()
+            assert topic is not None and partition is not None and offset is not None, "it has been read"
+            self.history.write(Seen(self.work.consumer, topic, partition, offset, *name))
+            self.next[partition] = offset + 1
 
     def bounds(self) -> dict[int, tuple[int, int]]:
         """Where each partition begins and ends."""

@@ -35,7 +35,9 @@ def run(work: Work) -> None:
             if error is not None:
                 history.write(Failed(name.producer, name.number, str(error)))
             else:
-                history.write(Acked(message.topic(), message.partition(), message.offset(), *name))
+                topic, partition, offset = message.topic(), message.partition(), message.offset()
+                assert topic is not None and partition is not None and offset is not None, "it has been written"
+                history.write(Acked(topic, partition, offset, *name))
 
         producer = Producer(
             {

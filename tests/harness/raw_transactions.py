@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from harness.raw_client import RawClient, fetch_request
 from harness.waiting import wait_until
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import ProducerEpoch, ProducerId
 from tidelog.wire.batch import iter_headers
 from tidelog.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from tidelog.wire.messages.add_partitions_to_txn import (
@@ -133,8 +134,8 @@ class RawTransactions:
         now_ms = int(time.time() * 1000)
         return build_batch(
             [Record(number, now_ms, None, value) for number, value in enumerate(values)],
-            producer_id=self.producer_id,
-            producer_epoch=self.epoch,
+            producer_id=ProducerId(self.producer_id),
+            producer_epoch=ProducerEpoch(self.epoch),
             base_sequence=self.sequences.get((topic, partition), 0) if sequence is None else sequence,
             is_transactional=True,
         )
