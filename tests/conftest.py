@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings as hypothesis_settings
+from xdist.remote import Producer
 
 from harness.apache_kafka import apache_kafka as apache_kafka_server
 from harness.apache_kafka import jar_folder
@@ -34,8 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config) -> SharingOut:
-    return SharingOut(config)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharingOut:
+    return SharingOut(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
+from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 SPARK: Final = "tests/spark/"
@@ -19,8 +20,8 @@ SLOW: Final = (SPARK, "tests/clients/", "tests/simulation/")
 class SharingOut(LoadFileScheduling):
     """Work in whole files, Spark's as one piece, in the order in which it was collected."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        super().__init__(config)
+    def __init__(self, config: pytest.Config, log: Producer) -> None:
+        super().__init__(config, log)
         config.option.loadscopereorder = False  # It means by the number of tests, which says nothing about time.
 
     def _split_scope(self, nodeid: str) -> str:
