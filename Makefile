@@ -100,7 +100,7 @@ lock: setup  ## pin the newest versions of all dependencies again
 
 clean:  ## remove the environment, all caches and the data of `make run`
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tidelog-data
-	rm -f src/tidelog/wire/*/kernel.*.so
+	rm -f src/tidelog/wire/*/kernel.*.so src/tidelog/wire/record_walk_compiled.*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps say which lock file an environment was made from; a changed lock file brings it up to date.
@@ -108,7 +108,7 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Tidelog needs Python 3.11 or newer (PYTHON=...)"'
 	$(PYTHON) -m venv $(VENV)
 
-KERNEL := hatch_build.py $(wildcard src/tidelog/wire/*/kernel.p*)
+KERNEL := hatch_build.py $(wildcard src/tidelog/wire/*/kernel.p* src/tidelog/wire/record_walk*.p*)
 $(STAMPS)/runtime: requirements/build.txt requirements/runtime.txt pyproject.toml $(KERNEL) | $(BIN)/python
 	@echo "Installing what Tidelog needs to run into $(VENV)"
 	@$(PIP) install --require-hashes --requirement requirements/build.txt --requirement requirements/runtime.txt

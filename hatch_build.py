@@ -1,6 +1,6 @@
-"""Compiles the kernels of `wire/columns` and `wire/keys` when the package is installed or a wheel is made.
+"""Compiles the kernels of `wire/columns`, `wire/keys` and of records when the package is installed or a wheel is made.
 
-Where there is no C compiler, or TIDELOG_PURE is set, nothing is compiled: numpy and dicts then do the same, slower.
+Where there is no C compiler, or TIDELOG_PURE is set, nothing is compiled: numpy and Python then do the same, slower.
 """
 
 from __future__ import annotations
@@ -13,11 +13,16 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCES = Path("src")
-KERNELS = ("tidelog.wire.columns.kernel", "tidelog.wire.keys.kernel")
+# Compiled modules, and what they are made of. Each has its types in a .pxd of its own name.
+KERNELS = {
+    "tidelog.wire.columns.kernel": "tidelog/wire/columns/kernel.py",
+    "tidelog.wire.keys.kernel": "tidelog/wire/keys/kernel.py",
+    "tidelog.wire.record_walk_compiled": "tidelog/wire/record_walk.py",
+}
 
 
 class CompiledKernels(BuildHookInterface):
-    """Puts the compiled modules beside their sources, from where Python prefers them."""
+    """Puts the compiled modules beside their sources."""
 
     PLUGIN_NAME = "custom"
 
@@ -31,11 +36,13 @@ class CompiledKernels(BuildHookInterface):
             return
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
-        build_data["artifacts"] += [f"{SOURCES}/**/kernel.*.so", f"{SOURCES}/**/kernel.*.pyd"]
+        for name in KERNELS:
+            path = SOURCES.joinpath(*name.split(".")).as_posix()
+            build_data["artifacts"] += [f"{path}.*.so", f"{path}.*.pyd"]
 
 
 def compile_kernels(root: Path) -> None:
-    """Compile each `kernel.py`, typed by its `kernel.pxd`, into the source tree."""
+    """Compile each kernel, typed by its .pxd, into the source tree."""
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
@@ -45,12 +52,8 @@ def compile_kernels(root: Path) -> None:
     try:
         with tempfile.TemporaryDirectory() as scratch:
             extensions = [
-                Extension(
-                    kernel,
-                    [str(SOURCES.joinpath(*kernel.split(".")).with_suffix(".py"))],
-                    extra_compile_args=[] if os.name == "nt" else ["-O3"],
-                )
-                for kernel in KERNELS
+                Extension(name, [str(SOURCES / source)], extra_compile_args=[] if os.name == "nt" else ["-O3"])
+                for name, source in KERNELS.items()
             ]
             modules = cythonize(extensions, build_dir=scratch, quiet=True, force=True)
             command = build_ext(Distribution({"ext_modules": modules, "package_dir": {"": str(SOURCES)}}))

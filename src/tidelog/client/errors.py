@@ -7,6 +7,7 @@ network's.
 from __future__ import annotations
 
 from tidelog.model.errors import RETRIABLE, ErrorCode
+from tidelog.model.ids import Offset, TopicPartition
 
 
 class ClientError(Exception):
@@ -36,7 +37,15 @@ class InvalidOption(ClientError, ValueError):
 
 
 class SerializationFailed(ClientError, ValueError):
-    """A key or value that its serializer cannot turn into bytes, or bytes that are not what its reader expects."""
+    """A key or value that its serializer cannot turn into bytes, or bytes that are not what its reader expects.
+
+    A consumer that finds such a record stays before it: `seek(error.partition, error.offset + 1)` goes on behind it.
+    """
+
+    def __init__(self, message: str, *, partition: TopicPartition | None = None, offset: Offset | None = None) -> None:
+        super().__init__(message)
+        self.partition = partition
+        self.offset = offset
 
 
 class BufferFull(ClientError):
@@ -77,6 +86,20 @@ class RebalanceInProgress(ClientError):
 
 class CommitFailed(ClientError):
     """The group has given the partitions to others: what was read may be read again by them."""
+
+
+class LogTruncated(ClientError):
+    """The partition's new leader lacks records that were read, and `auto_offset_reset` is none: seek to go on.
+
+    `divergent_offset` is where the logs part, None when the leader does not know.
+    """
+
+    def __init__(self, partition: TopicPartition, position: Offset, divergent_offset: Offset | None) -> None:
+        where = "at an unknown offset" if divergent_offset is None else f"at offset {divergent_offset}"
+        super().__init__(f"{partition} was truncated: what was read before offset {position} parts from it {where}.")
+        self.partition = partition
+        self.position = position
+        self.divergent_offset = divergent_offset
 
 
 class UnsupportedByBroker(ClientError):

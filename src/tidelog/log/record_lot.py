@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.wire.batch import HEADER_BYTES, BatchHeader, Buffer
 from tidelog.wire.compression import decompress
-from tidelog.wire.records import DECOMPRESSED_BYTES_MAX, RECORD_BYTES_MIN
+from tidelog.wire.record_walk import RECORD_BYTES_MIN
+from tidelog.wire.records import DECOMPRESSED_BYTES_MAX
 
 # A lot is full with this many bytes of records: enough to make calls rare, little enough for a processor's cache.
 LOT_BYTES: Final = 1024 * 1024

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, MutableMapping
 from typing import Final, NamedTuple
 
 from tidelog.model.errors import ErrorCode, ProtocolError
-from tidelog.wire.records import VARINT_BYTES_MAX, VARLONG_BYTES_MAX
+from tidelog.wire.record_walk import VARINT_BYTES_MAX, VARLONG_BYTES_MAX
 
 # Longer keys are remembered by what `shorten` makes of them.
 KEY_BYTES_MAX: Final = 48

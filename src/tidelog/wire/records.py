@@ -6,13 +6,15 @@ Whatever the bytes claim, reading stays inside the batch and inside the bound on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from typing import Any, Final, cast
 
 import msgspec
 
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_EPOCH, NO_PRODUCER, LeaderEpoch, Offset, ProducerEpoch, ProducerId
+from tidelog.wire import record_walk
 from tidelog.wire.batch import (
     CHECKED_POSITION,
     COMPRESSION_MASK,
@@ -33,15 +35,23 @@ from tidelog.wire.batch import (
 )
 from tidelog.wire.compression import Compression, compress, decompress
 from tidelog.wire.crc import crc32c
+from tidelog.wire.record_walk import RecordHeader
 
-RecordHeader: TypeAlias = tuple[str, bytes | None]
+
+def _walk() -> Callable[..., list[Any]]:
+    """The compiled walk over records, if there is one that fits this package, else the same in Python."""
+    try:
+        compiled = import_module("tidelog.wire.record_walk_compiled")
+    except ImportError:
+        return record_walk.walk_records
+    fits = getattr(compiled, "REVISION", None) == record_walk.REVISION
+    return cast("Callable[..., list[Any]]", compiled.walk_records) if fits else record_walk.walk_records
+
+
+walk_records: Final = _walk()
 
 # A batch is at most as large as a request (100 MiB by default); this is what it may become when it is decompressed.
 DECOMPRESSED_BYTES_MAX: Final = 256 * 1024 * 1024
-# Length, attributes, two deltas, key length, value length and header count take at least a byte each.
-RECORD_BYTES_MIN: Final = 7
-VARINT_BYTES_MAX: Final = 5
-VARLONG_BYTES_MAX: Final = 10
 NO_PRODUCER_EPOCH: Final = ProducerEpoch(-1)
 
 _CRC_BYTES_AT: Final = slice(CHECKED_POSITION - 4, CHECKED_POSITION)
@@ -73,110 +83,35 @@ def read_records(
             ErrorCode.CORRUPT_MESSAGE, f"{len(view) - position} bytes do not hold a whole record batch."
         )
     _, header = found
+    return walk_records(
+        body_of(view, header, position, max_bytes=max_bytes, check_crc=check_crc),
+        header.records_count,
+        header.base_offset,
+        header.base_timestamp,
+        header.max_timestamp if header.is_log_append_time else None,
+        record_walk.NO_FIRST_OFFSET,
+        Record,
+    )
+
+
+def body_of(
+    view: memoryview,
+    header: BatchHeader,
+    position: int,
+    *,
+    max_bytes: int = DECOMPRESSED_BYTES_MAX,
+    check_crc: bool = True,
+) -> bytes:
+    """The records of the whole batch at `position`, not compressed, for `walk_records`; refusals as `read_records`."""
     if check_crc and not is_crc_valid(view, header, position):
         raise ProtocolError(ErrorCode.CORRUPT_MESSAGE, f"Record is corrupt (stored crc = {header.crc}).")
-    body = decompress(header.compression, view[position + HEADER_BYTES : position + header.size_bytes], max_bytes)
-    return _decode(body, header)
+    return decompress(header.compression, view[position + HEADER_BYTES : position + header.size_bytes], max_bytes)
 
 
 def indexes_without_key(buffer: Buffer, *, max_bytes: int = DECOMPRESSED_BYTES_MAX) -> list[int]:
     """Say which records of a batch a compacted topic has to refuse. The CRC is taken to be checked already."""
     records = read_records(buffer, max_bytes=max_bytes, check_crc=False)
     return [index for index, record in enumerate(records) if record.key is None]
-
-
-def _malformed(message: str) -> ProtocolError:
-    return ProtocolError(ErrorCode.INVALID_RECORD, message)
-
-
-def _decode(body: bytes, header: BatchHeader) -> list[Record]:
-    count = header.records_count
-    if not 0 <= count <= len(body) // RECORD_BYTES_MIN:
-        raise _malformed(f"The batch claims {count} records in {len(body)} bytes.")
-    base_offset, base_timestamp = header.base_offset, header.base_timestamp
-    log_append_time = header.max_timestamp if header.is_log_append_time else None
-    records: list[Record] = []
-    position = 0
-    try:
-        # Numbers of one byte, which most are, are read in place: a consumer spends its time here.
-        for _ in range(count):
-            length, position = _read_varint(body, position)
-            end = position + length
-            if length < 0 or end > len(body):
-                raise _malformed(f"A record of {length} bytes does not fit into its batch.")
-            position += 1  # The record's attributes, which nobody uses.
-            byte = body[position]
-            if byte < 0x80:
-                timestamp_delta, position = (byte >> 1) ^ -(byte & 1), position + 1
-            else:
-                timestamp_delta, position = _read_varint(body, position, VARLONG_BYTES_MAX)
-            byte = body[position]
-            if byte < 0x80:
-                offset_delta, position = (byte >> 1) ^ -(byte & 1), position + 1
-            else:
-                offset_delta, position = _read_varint(body, position)
-            key, position = _read_bytes(body, position, end)
-            value, position = _read_bytes(body, position, end)
-            headers: tuple[RecordHeader, ...] = ()
-            if body[position] == 0:
-                position += 1
-            else:
-                headers, position = _read_headers(body, position, end)
-            if position != end:
-                raise _malformed(
-                    f"A record says it has {length} bytes, but its fields end {end - position} before that."
-                )
-            timestamp = base_timestamp + timestamp_delta if log_append_time is None else log_append_time
-            records.append(Record(base_offset + offset_delta, timestamp, key, value, headers))
-    except IndexError:
-        raise _malformed("The records end too early.") from None
-    if position != len(body):
-        raise _malformed(f"{len(body) - position} bytes follow the last record of the batch.")
-    return records
-
-
-def _read_varint(body: bytes, position: int, bytes_max: int = VARINT_BYTES_MAX) -> tuple[int, int]:
-    byte = body[position]
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position + 1
-    number = byte & 0x7F
-    for index in range(1, bytes_max):
-        byte = body[position + index]
-        number |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), position + index + 1
-    raise _malformed(f"A varint is longer than {bytes_max} bytes.")
-
-
-def _read_bytes(body: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    byte = body[position]
-    if byte < 0x80:
-        position += 1
-        if byte & 1:
-            return None, position
-        length = byte >> 1
-    else:
-        length, position = _read_varint(body, position)
-        if length < 0:
-            return None, position
-    if length > end - position:
-        raise _malformed(f"A field of {length} bytes reaches beyond its record.")
-    return body[position : position + length], position + length
-
-
-def _read_headers(body: bytes, position: int, end: int) -> tuple[tuple[RecordHeader, ...], int]:
-    count, position = _read_varint(body, position)
-    if not 0 <= count <= end - position:
-        raise _malformed(f"A record claims {count} headers.")
-    headers: list[RecordHeader] = []
-    for _ in range(count):
-        key, position = _read_bytes(body, position, end)
-        if key is None:
-            raise _malformed("A header has no key.")
-        value, position = _read_bytes(body, position, end)
-        # Bytes that are no UTF-8 survive a round trip, so that the cleaner changes nothing.
-        headers.append((key.decode("utf-8", "surrogateescape"), value))
-    return tuple(headers), position
 
 
 def build_batch(

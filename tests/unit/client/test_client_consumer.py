@@ -87,6 +87,37 @@ def test_a_paused_partition_gives_nothing_until_it_is_resumed(servers: str) -> N
         assert len(read(consumer, 10)) == 10
 
 
+def test_what_is_left_of_a_fetch_waits_while_its_partition_is_paused(servers: str) -> None:
+    fill(servers, "pauses-halfway", 10, partition=0)
+    with Consumer(bootstrap_servers=servers, auto_offset_reset="earliest", max_poll_records=3) as consumer:
+        there = place("pauses-halfway", 0)
+        consumer.assign([there])
+        assert read(consumer, 3) == [b"0", b"1", b"2"]
+        consumer.pause(there)
+        assert consumer.poll(0.3) == [] and consumer.position(there) == 3
+        consumer.resume(there)
+        assert [next(consumer).value for _ in range(4)] == [b"3", b"4", b"5", b"6"]
+        consumer.pause(there)
+        consumer.seek(there, 1)
+        consumer.resume(there)
+        assert read(consumer, 1)[0] == b"1"
+
+
+def test_records_and_tables_can_be_asked_for_in_turn(servers: str) -> None:
+    for partition in (0, 1):
+        fill(servers, "in-turn", 10, partition=partition)
+    with Consumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
+        consumer.assign([place("in-turn", 0), place("in-turn", 1)])
+        seen = [(record.partition, record.offset) for record in (next(consumer) for _ in range(4))]
+        for _ in range(4):
+            rows = consumer.poll_arrow(1.0, ["partition", "offset"]).to_pylist()
+            seen += [(row["partition"], row["offset"]) for row in rows]
+            if len(seen) >= 20:
+                break
+        assert sorted(seen) == [(partition, offset) for partition in (0, 1) for offset in range(10)]
+        assert {consumer.position(place("in-turn", partition)) for partition in (0, 1)} == {10}
+
+
 def test_chunks_are_handed_out_as_they_came_with_their_position(servers: str) -> None:
     fill(servers, "chunks", 50, partition=0)
     with Consumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
@@ -264,13 +295,21 @@ def test_what_a_consumer_cannot_do_it_refuses(servers: str) -> None:
         consumer.poll(0)
 
 
-def test_a_value_that_is_not_what_was_expected_is_an_error_of_its_own(servers: str) -> None:
+def test_a_value_that_is_not_what_was_expected_stops_the_reading_before_it(servers: str) -> None:
+    there = place("not-json", 0)
     with Producer(bootstrap_servers=servers) as producer:
-        producer.send("not-json", b"{", partition=0)
+        for value in (b"1", b"2", b"{", b"4"):
+            producer.send("not-json", value, partition=0)
     with Consumer(bootstrap_servers=servers, auto_offset_reset="earliest", value_deserializer="json") as consumer:
-        consumer.assign([place("not-json", 0)])
-        with pytest.raises(SerializationFailed):
-            read(consumer, 1)
+        consumer.assign([there])
+        assert [next(consumer).value, next(consumer).value] == [1, 2]
+        for _ in range(2):
+            with pytest.raises(SerializationFailed) as caught:
+                read(consumer, 1)
+            assert (caught.value.partition, caught.value.offset) == (there, 2)
+            assert consumer.position(there) == 2
+        consumer.seek(there, 3)
+        assert next(consumer).value == 4
 
 
 def test_the_asyncio_front_does_the_same(servers: str) -> None:

@@ -12,10 +12,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
+from tidelog.client.aio.epoch_checks import EpochChecks
 from tidelog.client.aio.network import Lane, Network
 from tidelog.client.core.chunk import FetchedChunk
-from tidelog.client.core.described import EARLIEST, LATEST, OffsetAt
+from tidelog.client.core.described import LATEST, OffsetAt
 from tidelog.client.core.fetch_session import FetchSession, Limits, Wanted
+from tidelog.client.core.groups import CommittedOffset
 from tidelog.client.core.leader_hints import follow_hints, hints_for_reader
 from tidelog.client.core.metadata import Node
 from tidelog.client.core.offsets import list_offsets, listed_offsets
@@ -24,16 +26,15 @@ from tidelog.client.core.reading import Reading, by_leader, missing_position
 from tidelog.client.core.record_reader import end_of
 from tidelog.client.errors import ClientError, Rejected, code_of
 from tidelog.model.errors import RETRIABLE, ErrorCode
-from tidelog.model.ids import NO_NODE, NodeId, Offset, PartitionIndex, TopicName, TopicPartition
+from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, NodeId, Offset, PartitionIndex, TopicName, TopicPartition
 from tidelog.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from tidelog.wire.messages.list_offsets import ListOffsetsResponse
 
 MILLISECONDS: Final = 1000.0
 # An answer is waited for a little longer than the broker may take.
 GRACE_S: Final = 1.0
-RESETS: Final = {"earliest": EARLIEST, "latest": LATEST}
 
-Committed = Callable[[list[TopicPartition]], Awaitable[Mapping[TopicPartition, Offset]]]
+Committed = Callable[[list[TopicPartition]], Awaitable[Mapping[TopicPartition, CommittedOffset]]]
 
 log = logging.getLogger("tidelog.client")
 
@@ -74,6 +75,7 @@ class ConsumeEngine:
         self._stale: set[TopicName] = set()
         self._turn_due: asyncio.Handle | None = None
         self._closed = False
+        self._checks = EpochChecks(self, lock, options)
 
     def wake(self) -> None:
         """Something changed: take a turn soon."""
@@ -143,12 +145,14 @@ class ConsumeEngine:
                 place.is_asking = True
             resets = {place.partition: place.reset_to_ms for place in unplaced}
             versions = {place.partition: place.version for place in unplaced}
-            wanted, unknown = self.reading.to_fetch(self.network.view)
+            wants = self.reading.wants(self.network.view)
         if resets:
             self._spawn(self._place(resets, versions))
-        if unknown:
-            self.look_up(unknown)
-        for node, partitions in wanted.items():
+        if wants.unknown:
+            self.look_up(wants.unknown)
+        for node, questions in wants.checks.items():
+            self._spawn(self._checks.ask(node, questions))
+        for node, partitions in wants.fetches.items():
             if node.id not in self._fetching:
                 self._fetching[node.id] = self._spawn(self._fetch(node, partitions))
 
@@ -160,7 +164,8 @@ class ConsumeEngine:
 
     async def _place(self, resets: Mapping[TopicPartition, int | None], versions: Mapping[TopicPartition, int]) -> None:
         """Find out where to begin: where the group stopped, else as `auto_offset_reset` says, or at a time."""
-        found: dict[TopicPartition, Offset] = {}
+        found: dict[TopicPartition, CommittedOffset] = {}
+        asked_of: dict[TopicPartition, LeaderEpoch] = {}
         try:
             by_group = [partition for partition, reset in resets.items() if reset is None]
             if by_group and self.committed is not None:
@@ -169,7 +174,7 @@ class ConsumeEngine:
             for partition, reset in resets.items():
                 if partition in found:
                     continue
-                time = RESETS.get(self._options.auto_offset_reset) if reset is None else reset
+                time = self._options.reset_to_ms if reset is None else reset
                 if time is None:
                     raise missing_position(partition, None)
                 times[partition] = time
@@ -179,7 +184,10 @@ class ConsumeEngine:
                 late = {place: LATEST for place, answer in answers.items() if answer.offset < 0}
                 if late:
                     answers |= await self.offsets_at(late, timeout_s)
-                found.update((place, answer.offset) for place, answer in answers.items())
+                for partition, answer in answers.items():
+                    found[partition] = CommittedOffset(answer.offset, answer.leader_epoch)
+                    known = self.network.view.partition(partition)
+                    asked_of[partition] = NO_EPOCH if known is None else known.leader_epoch
         except ClientError as error:
             await self._place_later(resets, versions, error)
             return
@@ -187,7 +195,9 @@ class ConsumeEngine:
             for partition, offset in found.items():
                 place = self.reading.places.get(partition)
                 if place is not None and place.version == versions[partition] and place.position is None:
-                    place.go_to(offset)
+                    place.go_to(offset.offset, offset.leader_epoch)
+                    # A leader that has just told an offset has it.
+                    place.trusted_epoch = asked_of.get(partition, NO_EPOCH)
         self._on_news()
         self.wake()
 
@@ -290,11 +300,11 @@ class ConsumeEngine:
             if not data.records:
                 return False
             view = memoryview(data.records)
-            end = end_of(view, asked.offset)
+            end, epoch = end_of(view, asked.offset)
             if end == asked.offset:
                 return False
             aborted = tuple(data.aborted_transactions or ()) if self._options.read_committed else None
-            chunk = FetchedChunk(partition, view, asked.offset, aborted, place.high_watermark)
+            chunk = FetchedChunk(partition, view, asked.offset, aborted, place.high_watermark, epoch)
             return self.reading.came(chunk, end)
 
     def _refused(self, partition: TopicPartition, asked: Wanted, data: PartitionData) -> None:
@@ -305,7 +315,7 @@ class ConsumeEngine:
                 return
             place.replica = NO_NODE
             if code is ErrorCode.OFFSET_OUT_OF_RANGE:
-                time = RESETS.get(self._options.auto_offset_reset)
+                time = self._options.reset_to_ms
                 if time is None:
                     self.fail(missing_position(partition, asked.offset))
                 elif not place.chunks:

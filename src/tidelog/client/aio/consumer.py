@@ -35,6 +35,8 @@ from tidelog.model.ids import Offset, TopicPartition
 MILLISECONDS: Final = 1000.0
 POLL_S: Final = 1.0
 ITERATE_S: Final = 3600.0
+# How often `async for` lets the loop do other things, while records are at hand.
+ALIVE_S: Final = 0.1
 
 
 class AsyncConsumer:
@@ -49,6 +51,7 @@ class AsyncConsumer:
         self._started: tuple[ConsumerMachine, Outlet] | None = None
         self._news = asyncio.Event()
         self._commit_at = 0.0
+        self._alive_at = 0.0
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -64,6 +67,16 @@ class AsyncConsumer:
 
     async def __anext__(self) -> ConsumerRecord:
         while True:
+            # The short way while records are at hand and nothing is due.
+            now = asyncio.get_running_loop().time()
+            if self._started is not None and not self._closed and now < self._alive_at:
+                machine, outlet = self._started
+                record = None if machine.has_news else outlet.one()
+                if record is not None:
+                    return record
+            self._alive_at = now + ALIVE_S
+            # A program that awaits nothing else would keep fetches and heartbeats from going on.
+            await asyncio.sleep(0)
             records = await self.poll(ITERATE_S, 1)
             if records:
                 return records[0]
@@ -106,7 +119,6 @@ class AsyncConsumer:
             await self._serve()
             records = outlet.records(count)
             if records:
-                self._machine().engine.wake()
                 return records
             if not await self._wait(end):
                 return []
@@ -119,7 +131,6 @@ class AsyncConsumer:
             await self._serve()
             chunk = outlet.chunk()
             if chunk is not None:
-                self._machine().engine.wake()
                 return chunk
             if not await self._wait(end):
                 return None
@@ -136,6 +147,7 @@ class AsyncConsumer:
         """
         from tidelog.client.arrow_poll import poll_arrow_async
 
+        self._machine().engine.reading.partition_bytes_max = self._options.table_fetch_bytes
         return await poll_arrow_async(self, timeout_s, columns, self._options.check_crcs)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
@@ -239,7 +251,7 @@ class AsyncConsumer:
         now = asyncio.get_running_loop().time()
         if machine.commits_by_itself and now >= self._commit_at:
             self._commit_at = now + self._options.auto_commit_interval_ms / MILLISECONDS
-            machine.commit_soon(machine.engine.reading.positions())
+            machine.commit_soon(machine.engine.reading.to_commit())
 
     async def _tell(self, method: str, partitions: Iterable[TopicPartition]) -> None:
         if self._listener is not None:
@@ -280,7 +292,10 @@ class AsyncConsumer:
         if self._started is None:
             lock = nullcontext()
             machine = ConsumerMachine(self._options, lock, self._news.set)
-            outlet = Outlet(machine.engine.reading, lock, self._key_from, self._value_from, self._options.check_crcs)
+            engine = machine.engine
+            outlet = Outlet(
+                engine.reading, lock, self._key_from, self._value_from, self._options.check_crcs, engine.wake
+            )
             self._started = machine, outlet
         return self._started[0]
 

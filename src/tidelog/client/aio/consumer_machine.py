@@ -49,7 +49,7 @@ class ConsumerMachine:
         self._loop = asyncio.get_running_loop()
         self._assignors = assignors_of(options.assignors)
         self._committing: asyncio.Task[None] | None = None
-        self._committed: dict[TopicPartition, Offset] = {}
+        self._committed: dict[TopicPartition, CommittedOffset] = {}
         self._timeout_s = options.request_timeout_ms / MILLISECONDS
         if options.group_id is not None:
             self.group = GroupDriver(options, self.network, on_news, self.engine.fail)
@@ -87,6 +87,11 @@ class ConsumerMachine:
         if self.group is not None:
             self.group.step(Polled())
 
+    @property
+    def has_news(self) -> bool:
+        """Whether the program has to be told something before it gets more records."""
+        return self.engine.failure is not None or (self.group is not None and bool(self.group.changes))
+
     def next_change(self) -> Release | Adopt | None:
         """What the group gives or takes next, of which the program has to be told."""
         if self.group is None or not self.group.changes:
@@ -115,12 +120,12 @@ class ConsumerMachine:
             await asyncio.wait([self._committing])
         if offsets is None:
             with self._lock:
-                offsets = self.engine.reading.positions()
+                offsets = self.engine.reading.to_commit()
         wanted = {place: as_committed(offset) for place, offset in offsets.items()}
         await self.group.commit(wanted, self._timeout_s if timeout_s is None else timeout_s)
-        self._committed.update((place, offset.offset) for place, offset in wanted.items())
+        self._committed.update(wanted)
 
-    def commit_soon(self, positions: Mapping[TopicPartition, Offset]) -> None:
+    def commit_soon(self, positions: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Commit without waiting; one that fails is followed by another."""
         news = {place: offset for place, offset in positions.items() if self._committed.get(place) != offset}
         if self._committing is None and news and self.group is not None:
@@ -192,16 +197,14 @@ class ConsumerMachine:
         self.engine.asked = False
         self.engine.wake()
 
-    async def _begin_at(self, partitions: list[TopicPartition]) -> Mapping[TopicPartition, Offset]:
+    async def _begin_at(self, partitions: list[TopicPartition]) -> Mapping[TopicPartition, CommittedOffset]:
         assert self.group is not None
-        found = await self.group.committed(partitions, self._timeout_s)
-        return {place: offset.offset for place, offset in found.items()}
+        return await self.group.committed(partitions, self._timeout_s)
 
-    async def _commit(self, offsets: Mapping[TopicPartition, Offset]) -> None:
+    async def _commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         assert self.group is not None
         try:
-            wanted = {place: CommittedOffset(offset) for place, offset in offsets.items()}
-            await self.group.commit(wanted, self._timeout_s)
+            await self.group.commit(offsets, self._timeout_s)
             self._committed.update(offsets)
         except ClientError as error:
             log.warning("The commit of group %s failed: %s", self._options.group_id, error)

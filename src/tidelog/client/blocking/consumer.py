@@ -54,7 +54,8 @@ class Consumer:
         self._thread = LoopThread("tidelog-consumer")
         self._machine = self._thread.run(self._build())
         self._reading = self._machine.engine.reading
-        self._outlet = Outlet(self._reading, self._lock, key_from, value_from, self._options.check_crcs)
+        wake = partial(self._thread.call, self._machine.engine.wake)
+        self._outlet = Outlet(self._reading, self._lock, key_from, value_from, self._options.check_crcs, wake)
         self._listener: RebalanceListener | None = None
         self._alive_at = 0.0
         self._commit_at = time.monotonic() + self._options.auto_commit_interval_ms / MILLISECONDS
@@ -72,6 +73,11 @@ class Consumer:
 
     def __next__(self) -> ConsumerRecord:
         while True:
+            # The short way while records are at hand and nothing is due: no list, no look at the group.
+            if not self._closed and time.monotonic() < self._alive_at and not self._machine.has_news:
+                record = self._outlet.one()
+                if record is not None:
+                    return record
             records = self.poll(POLL_S, 1)
             if records:
                 return records[0]
@@ -126,7 +132,6 @@ class Consumer:
             self._serve()
             chunk = self._outlet.chunk()
             if chunk is not None:
-                self._thread.call(self._machine.engine.wake)
                 return chunk
             if not self._wait(end):
                 return None
@@ -143,6 +148,7 @@ class Consumer:
         """
         from tidelog.client.arrow_poll import poll_arrow
 
+        self._reading.partition_bytes_max = self._options.table_fetch_bytes
         return poll_arrow(self, timeout_s, columns, self._options.check_crcs)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
@@ -257,7 +263,7 @@ class Consumer:
         if machine.commits_by_itself and now >= self._commit_at:
             self._commit_at = now + self._options.auto_commit_interval_ms / MILLISECONDS
             with self._lock:
-                positions = self._reading.positions()
+                positions = self._reading.to_commit()
             self._thread.call(partial(machine.commit_soon, positions))
 
     def _alive(self) -> None:

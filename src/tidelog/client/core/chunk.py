@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidelog.model.ids import NO_OFFSET, Offset, TopicPartition
+from tidelog.model.ids import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, TopicPartition
 from tidelog.wire.messages.fetch import AbortedTransaction
 
 
@@ -21,3 +21,5 @@ class FetchedChunk:
     position: Offset
     aborted: tuple[AbortedTransaction, ...] | None = None
     high_watermark: Offset = NO_OFFSET
+    # The leader epoch of the last whole batch.
+    last_epoch: LeaderEpoch = NO_EPOCH

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import Any, Final, TypeVar
 
 from tidelog.client.core.buffer_policy import BufferFullPolicy
+from tidelog.client.core.described import EARLIEST, LATEST
 from tidelog.client.errors import InvalidOption
 from tidelog.wire.compression import Compression
 
@@ -22,6 +23,11 @@ IN_FLIGHT_MAX_WITH_IDEMPOTENCE: Final = 5
 INT32_MAX: Final = 2**31 - 1
 TRUE_WORDS: Final = frozenset({"true", "yes", "on", "1"})
 FALSE_WORDS: Final = frozenset({"false", "no", "off", "0"})
+
+# How much of a partition is fetched at once: for records, and for tables, which are decoded in a fraction of the time.
+PARTITION_FETCH_BYTES: Final = 1024 * 1024
+TABLE_FETCH_BYTES: Final = 4 * 1024 * 1024
+RESETS: Final = {"earliest": EARLIEST, "latest": LATEST}
 
 # Short names that people of other clients use.
 ALIASES: Final = {
@@ -130,7 +136,7 @@ class ConsumerOptions(ClientOptions):
     fetch_min_bytes: int = 1
     fetch_max_bytes: int = 50 * 1024 * 1024
     fetch_max_wait_ms: int = 500
-    max_partition_fetch_bytes: int = 1024 * 1024
+    max_partition_fetch_bytes: int = PARTITION_FETCH_BYTES
     check_crcs: bool = True
     client_rack: str = ""
     exclude_internal_topics: bool = True
@@ -141,6 +147,17 @@ class ConsumerOptions(ClientOptions):
     @property
     def read_committed(self) -> bool:
         return self.isolation_level == "read_committed"
+
+    @property
+    def reset_to_ms(self) -> int | None:
+        """The special time at which to begin where no position is known; None: the program has to say."""
+        return RESETS.get(self.auto_offset_reset)
+
+    @property
+    def table_fetch_bytes(self) -> int:
+        """How much of a partition is fetched at once when tables are wanted, unless the program said how much."""
+        said = self.max_partition_fetch_bytes != PARTITION_FETCH_BYTES
+        return self.max_partition_fetch_bytes if said else TABLE_FETCH_BYTES
 
     def check(self) -> None:
         ClientOptions.check(self)

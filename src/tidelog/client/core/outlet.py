@@ -1,21 +1,40 @@
 """From chunks to records in the hands of the program: decoded one chunk at a time, handed out as many as are wanted.
 
-Used by both fronts of the consumer. What was fetched before a seek or a rebalance is not handed out after it.
+Used by both fronts of the consumer. What was fetched before a seek or a rebalance is not handed out after it; what was
+decoded of a partition that is paused waits until it is resumed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from tidelog.client.core.chunk import FetchedChunk
 from tidelog.client.core.reading import Place, Reading
 from tidelog.client.core.record import ConsumerRecord
 from tidelog.client.core.record_reader import read_chunk
 from tidelog.client.core.serializers import FromBytes
-from tidelog.client.errors import Rejected
+from tidelog.client.errors import ClientError, Rejected, SerializationFailed
 from tidelog.model.errors import ProtocolError
-from tidelog.model.ids import Offset
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset
+
+
+@dataclass(slots=True, eq=False)
+class _Decoded:
+    """The records of a chunk, and how many of them were handed out."""
+
+    place: Place
+    version: int
+    records: list[ConsumerRecord]
+    next_offset: Offset
+    last_epoch: LeaderEpoch
+    # What stands in the place of the next record: it cannot be made into one.
+    failure: ClientError | None = None
+    index: int = 0
 
 
 class Outlet:
@@ -28,96 +47,149 @@ class Outlet:
         key_from: FromBytes | None,
         value_from: FromBytes | None,
         check_crcs: bool,
+        on_taken: Callable[[], None],
     ) -> None:
         self._reading = reading
         self._lock = lock
         self._key_from = key_from
         self._value_from = value_from
         self._check_crcs = check_crcs
-        self._place: Place | None = None
-        self._version = 0
-        self._records: list[ConsumerRecord] = []
-        self._index = 0
-        self._next_offset = Offset(0)
+        # Called when a chunk was taken, so that the next is fetched while this one is read.
+        self._on_taken = on_taken
+        self._now: _Decoded | None = None
+        self._held: list[_Decoded] = []
+        # Where the chunk that was given out as it came belongs.
+        self._taken: tuple[Place, int, LeaderEpoch] | None = None
 
     def records(self, records_max: int) -> list[ConsumerRecord]:
-        """As many records as there are, at most so many; the positions go behind them."""
+        """As many records as there are, at most so many; the positions go behind them.
+
+        Raises what is wrong with a record when it is the next: the position stays before it.
+        """
         found: list[ConsumerRecord] = []
         while len(found) < records_max:
-            if self._index >= len(self._records) and not self._decode_next():
-                break
-            end = min(len(self._records), self._index + records_max - len(found))
-            part = self._records[self._index : end]
-            if not self._advance(end):
+            now = self._now
+            if now is None or (now.index >= len(now.records) and now.failure is None):
+                now = self._now = self._next()
+                if now is None:
+                    break
+            end = min(len(now.records), now.index + records_max - len(found))
+            part = now.records[now.index : end]
+            if not self._advance(now, end):
                 continue
             found += part
+            if not part and now.failure is not None:
+                if found:
+                    break
+                self._put_back(now)
+                self._now = None
+                raise now.failure
         return found
+
+    def one(self) -> ConsumerRecord | None:
+        """The next of the records that are decoded already, if there is one; the position goes behind it."""
+        now = self._now
+        if now is None or now.index >= len(now.records):
+            return None
+        record = now.records[now.index]
+        return record if self._advance(now, now.index + 1) else None
 
     def chunk(self) -> FetchedChunk | None:
         """The next chunk as it came; the position goes behind it when `went_to` says how far."""
+        for decoded in (self._now, *self._held):
+            # Who reads chunks after records goes on where the records stopped.
+            if decoded is not None and (decoded.index < len(decoded.records) or decoded.failure is not None):
+                self._put_back(decoded)
+        self._now = None
+        self._held.clear()
+        taken = self._take()
+        if taken is None:
+            return None
+        place, version, chunk = taken
+        self._taken = place, version, chunk.last_epoch
+        return chunk
+
+    def went_to(self, offset: Offset) -> None:
+        """Whoever took a chunk has read it up to here."""
+        assert self._taken is not None, "no chunk was taken"
+        place, version, last_epoch = self._taken
+        with self._lock:
+            if place.version == version:
+                place.went_to(offset, last_epoch)
+
+    def _take(self) -> tuple[Place, int, FetchedChunk] | None:
         with self._lock:
             taken = self._reading.take()
             if taken is None:
                 return None
-            self._place, chunk = taken
-            self._version = self._place.version
-            return chunk
+            place, chunk = taken
+            version = place.version
+        self._on_taken()
+        return place, version, chunk
 
-    def went_to(self, offset: Offset) -> None:
-        """Whoever took a chunk has read it up to here."""
-        with self._lock:
-            if self._place is not None and self._place.version == self._version:
-                self._place.position = offset
-
-    def drop(self) -> None:
-        """Hand out nothing that was decoded before."""
-        self._records, self._index = [], 0
-
-    def _decode_next(self) -> bool:
-        chunk = self.chunk()
-        if chunk is None:
-            self.drop()
-            return False
+    def _next(self) -> _Decoded | None:
+        """What to hand out next: what was held of a partition that is resumed, else a new chunk."""
+        for held in list(self._held):
+            if held.place.version != held.version or not held.place.paused:
+                self._held.remove(held)
+                return held
+        taken = self._take()
+        if taken is None:
+            return None
+        place, version, chunk = taken
         try:
-            records, self._next_offset = read_chunk(chunk, self._check_crcs)
+            records, next_offset = read_chunk(chunk, self._check_crcs)
         except ProtocolError as error:
             sentence = f"{chunk.partition} cannot be read at offset {chunk.position}: {error}"
-            raise Rejected(error.code, sentence) from None
+            return _Decoded(place, version, [], chunk.position, NO_EPOCH, Rejected(error.code, sentence))
+        decoded = _Decoded(place, version, records, next_offset, chunk.last_epoch)
         if self._key_from is not None or self._value_from is not None:
-            records = [self._deserialized(record) for record in records]
-        self._records, self._index = records, 0
-        if not records:
-            self.went_to(self._next_offset)
-        return True
+            self._deserialize(decoded)
+        return decoded
 
-    def _advance(self, end: int) -> bool:
-        """Move the position behind the records before `end`; False when they do not count any more."""
-        place = self._place
+    def _advance(self, now: _Decoded, end: int) -> bool:
+        """Move the position behind the records before `end`; False when they are not to be handed out, at least now."""
+        place = now.place
         with self._lock:
-            if place is None or place.version != self._version:
-                self.drop()
+            if place.version != now.version:
+                self._now = None
                 return False
-            if end == len(self._records):
-                place.position = self._next_offset
-            elif end:
-                place.position = Offset(self._records[end - 1].offset + 1)
-            self._index = end
+            if place.paused:
+                self._held.append(now)
+                self._now = None
+                return False
+            if end == len(now.records) and now.failure is None:
+                place.went_to(now.next_offset, now.last_epoch)
+            elif end > now.index:
+                last = now.records[end - 1]
+                place.went_to(Offset(last.offset + 1), NO_EPOCH if last.leader_epoch is None else last.leader_epoch)
+            now.index = end
             return True
 
-    def _deserialized(self, record: ConsumerRecord) -> ConsumerRecord:
-        key, value = record.key, record.value
-        if self._key_from is not None:
-            key = self._key_from(record.topic, key)
-        if self._value_from is not None:
-            value = self._value_from(record.topic, value)
-        return ConsumerRecord(
-            record.topic,
-            record.partition,
-            record.offset,
-            record.timestamp_ms,
-            key,
-            value,
-            record.headers,
-            record.is_log_append_time,
-            record.leader_epoch,
-        )
+    def _put_back(self, decoded: _Decoded) -> None:
+        """What was not handed out is fetched again."""
+        with self._lock:
+            if decoded.place.version == decoded.version:
+                decoded.place.fetch_again()
+        self._on_taken()
+
+    def _deserialize(self, decoded: _Decoded) -> None:
+        """Make keys and values of bytes, up to a record of which that cannot be done."""
+        converted: list[ConsumerRecord] = []
+        for record in decoded.records:
+            key, value = record.key, record.value
+            try:
+                if self._key_from is not None:
+                    key = self._key_from(record.topic, key)
+                if self._value_from is not None:
+                    value = self._value_from(record.topic, value)
+            except SerializationFailed as error:
+                decoded.failure = SerializationFailed(
+                    f"{decoded.place.partition} at offset {record.offset}: {error}",
+                    partition=decoded.place.partition,
+                    offset=record.offset,
+                )
+                decoded.failure.__cause__ = error
+                break
+            converted.append(msgspec.structs.replace(record, key=key, value=value))
+        decoded.records = converted

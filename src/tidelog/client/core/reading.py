@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from tidelog.client.core.chunk import FetchedChunk
 from tidelog.client.core.fetch_session import Wanted
+from tidelog.client.core.groups import CommittedOffset
 from tidelog.client.core.metadata import ClusterView, Node
 from tidelog.client.errors import ClientError, Rejected
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_NODE, NodeId, Offset, TopicName, TopicPartition
+from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, NodeId, Offset, TopicName, TopicPartition
 
 # How many chunks of a partition may wait: one to hand out, one to come meanwhile.
 CHUNKS_AHEAD: Final = 2
@@ -26,16 +28,20 @@ class Place:
 
     __slots__ = (
         "chunks",
+        "fetch_epoch",
         "fetch_offset",
         "high_watermark",
         "is_asking",
+        "is_checking",
         "last_stable",
         "log_start",
         "partition",
         "paused",
         "position",
+        "position_epoch",
         "replica",
         "reset_to_ms",
+        "trusted_epoch",
         "version",
     )
 
@@ -45,6 +51,13 @@ class Place:
         self.position: Offset | None = None
         # The next record to ask a broker for.
         self.fetch_offset: Offset | None = None
+        # The epochs of the records before the two; NO_EPOCH where that is not known.
+        self.position_epoch: LeaderEpoch = NO_EPOCH
+        self.fetch_epoch: LeaderEpoch = NO_EPOCH
+        # The epoch of the leader that is known to have what was read; one of a later epoch is asked first (KIP-320).
+        self.trusted_epoch: LeaderEpoch = NO_EPOCH
+        # Somebody is asking it.
+        self.is_checking = False
         # A time, or one of the special ones, at which to begin; None: where the group stopped.
         self.reset_to_ms: int | None = None
         # Somebody is finding out where to begin.
@@ -59,9 +72,22 @@ class Place:
         # A replica nearer than the leader (KIP-392).
         self.replica: NodeId = NO_NODE
 
-    def go_to(self, offset: Offset) -> None:
+    def go_to(self, offset: Offset, epoch: LeaderEpoch = NO_EPOCH) -> None:
+        """Go on from an offset; `epoch` is that of the record before it."""
         self.position = self.fetch_offset = offset
+        self.position_epoch = self.fetch_epoch = epoch
+        self.trusted_epoch = NO_EPOCH
         self.reset_to_ms = None
+        self.forget()
+
+    def went_to(self, offset: Offset, epoch: LeaderEpoch) -> None:
+        """The records before an offset, of which the last is of this epoch, were handed out."""
+        self.position = offset
+        self.position_epoch = epoch
+
+    def fetch_again(self) -> None:
+        """What was fetched and not handed out is not the leader's: fetch it anew."""
+        self.fetch_offset, self.fetch_epoch = self.position, self.position_epoch
         self.forget()
 
     def forget(self) -> None:
@@ -69,6 +95,23 @@ class Place:
         self.chunks.clear()
         self.version += 1
         self.is_asking = False
+        self.is_checking = False
+
+
+class EpochQuestion(NamedTuple):
+    """Where do the records of `epoch` end? Asked of a leader that counts as one of `leader_epoch`."""
+
+    epoch: LeaderEpoch
+    leader_epoch: LeaderEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """What is to be asked of each broker, and the topics whose leaders are not known."""
+
+    fetches: dict[Node, dict[TopicPartition, Wanted]] = field(default_factory=dict)
+    checks: dict[Node, dict[TopicPartition, EpochQuestion]] = field(default_factory=dict)
+    unknown: set[TopicName] = field(default_factory=set)
 
 
 class Reading:
@@ -76,7 +119,7 @@ class Reading:
 
     def __init__(self, partition_bytes_max: int, buffer_bytes_max: int) -> None:
         self.places: dict[TopicPartition, Place] = {}
-        self._partition_bytes_max = partition_bytes_max
+        self.partition_bytes_max = partition_bytes_max
         self._buffer_bytes_max = buffer_bytes_max
         self._turn: deque[TopicPartition] = deque()
 
@@ -117,25 +160,39 @@ class Reading:
         """The next record of each partition of which it is known."""
         return {partition: place.position for partition, place in self.places.items() if place.position is not None}
 
-    def to_fetch(self, view: ClusterView) -> tuple[dict[Node, dict[TopicPartition, Wanted]], set[TopicName]]:
-        """What to ask each broker for, and the topics whose leaders are not known."""
-        found: dict[Node, dict[TopicPartition, Wanted]] = {}
-        unknown: set[TopicName] = set()
+    def to_commit(self) -> dict[TopicPartition, CommittedOffset]:
+        """How far each partition was read, as a group remembers it."""
+        return {
+            partition: CommittedOffset(place.position, place.position_epoch)
+            for partition, place in self.places.items()
+            if place.position is not None
+        }
+
+    def wants(self, view: ClusterView) -> Wants:
+        """What to ask each broker for. A partition that is to be checked is not fetched before that."""
+        found = Wants()
         waiting_bytes = sum(len(chunk.data) for place in self.places.values() for chunk in place.chunks)
         if waiting_bytes >= self._buffer_bytes_max:
-            return found, unknown
+            return found
         for partition, place in self.places.items():
-            if place.fetch_offset is None or place.paused or len(place.chunks) >= CHUNKS_AHEAD:
+            if place.fetch_offset is None or place.paused or place.is_checking or len(place.chunks) >= CHUNKS_AHEAD:
                 continue
             known = view.partition(partition)
             leader = None if known is None else view.nodes.get(known.leader)
             if known is None or leader is None:
-                unknown.add(partition.topic)
+                found.unknown.add(partition.topic)
                 continue
+            if known.leader_epoch > place.trusted_epoch:
+                if place.fetch_epoch != NO_EPOCH:
+                    place.is_checking = True
+                    question = EpochQuestion(place.fetch_epoch, known.leader_epoch)
+                    found.checks.setdefault(leader, {})[partition] = question
+                    continue
+                place.trusted_epoch = known.leader_epoch
             node = view.nodes.get(place.replica, leader)
-            wanted = Wanted(place.fetch_offset, known.leader_epoch, self._partition_bytes_max)
-            found.setdefault(node, {})[partition] = wanted
-        return found, unknown
+            wanted = Wanted(place.fetch_offset, known.leader_epoch, self.partition_bytes_max)
+            found.fetches.setdefault(node, {})[partition] = wanted
+        return found
 
     def came(self, chunk: FetchedChunk, next_offset: Offset) -> bool:
         """Keep what was fetched; False when the consumer is elsewhere by now."""
@@ -144,6 +201,7 @@ class Reading:
             return False
         place.chunks.append(chunk)
         place.fetch_offset = next_offset
+        place.fetch_epoch = chunk.last_epoch
         return True
 
     def take(self) -> tuple[Place, FetchedChunk] | None:

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from tidelog.client.core.chunk import FetchedChunk
 from tidelog.client.core.record import ConsumerRecord
-from tidelog.model.ids import LeaderEpoch, Offset, TopicPartition
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset, TopicPartition
 from tidelog.wire.batch import Buffer, iter_headers
 from tidelog.wire.control import ControlType, read_control_type
 from tidelog.wire.messages.fetch import AbortedTransaction
-from tidelog.wire.records import read_records
+from tidelog.wire.records import body_of, read_records, walk_records
 
 
 class ReadRecords(NamedTuple):
@@ -38,6 +38,7 @@ def read_partition(
     ProtocolError for bytes that are no record batches.
     """
     records: list[ConsumerRecord] = []
+    view = memoryview(buffer)
     waiting = sorted(aborted or (), key=lambda transaction: transaction.first_offset, reverse=True)
     aborting: set[int] = set()
     for start, header in iter_headers(buffer):
@@ -49,21 +50,17 @@ def read_partition(
             if header.producer_id in aborting and _ends_in_abort(buffer, start):
                 aborting.discard(header.producer_id)
         elif not (header.is_transactional and header.producer_id in aborting):
-            epoch = LeaderEpoch(header.leader_epoch) if header.leader_epoch >= 0 else None
-            records.extend(
-                ConsumerRecord(
-                    partition.topic,
-                    partition.partition,
-                    Offset(record.offset),
-                    record.timestamp,
-                    record.key,
-                    record.value,
-                    record.headers,
-                    header.is_log_append_time,
-                    epoch,
-                )
-                for record in read_records(buffer, start, check_crc=check_crcs)
-                if record.offset >= position
+            records += walk_records(
+                body_of(view, header, start, check_crc=check_crcs),
+                header.records_count,
+                header.base_offset,
+                header.base_timestamp,
+                header.max_timestamp if header.is_log_append_time else None,
+                position,
+                ConsumerRecord,
+                partition.topic,
+                partition.partition,
+                header.leader_epoch if header.leader_epoch >= 0 else None,
             )
         position = header.next_offset
     return ReadRecords(records, position)
@@ -74,12 +71,17 @@ def read_chunk(chunk: FetchedChunk, check_crcs: bool = True) -> ReadRecords:
     return read_partition(chunk.partition, chunk.data, chunk.position, chunk.aborted, check_crcs=check_crcs)
 
 
-def end_of(data: Buffer, position: Offset) -> Offset:
-    """Where to go on after what was fetched from a position; the position itself when no batch is whole."""
+def end_of(data: Buffer, position: Offset) -> tuple[Offset, LeaderEpoch]:
+    """Where to go on after what was fetched from a position, and the epoch of the last batch before that.
+
+    The position itself when no batch is whole.
+    """
+    epoch = NO_EPOCH
     for _, header in iter_headers(data):
         if header.last_offset >= position:
             position = header.next_offset
-    return position
+            epoch = LeaderEpoch(header.leader_epoch)
+    return position, epoch
 
 
 def _ends_in_abort(buffer: Buffer, start: int) -> bool:

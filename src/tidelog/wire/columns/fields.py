@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.wire.columns import kernel
-from tidelog.wire.records import RECORD_BYTES_MIN, VARINT_BYTES_MAX, VARLONG_BYTES_MAX
+from tidelog.wire.record_walk import RECORD_BYTES_MIN, VARINT_BYTES_MAX, VARLONG_BYTES_MAX
 
 Int64s: TypeAlias = NDArray[np.int64]
 Uint64s: TypeAlias = NDArray[np.uint64]
