@@ -88,6 +88,9 @@ def run(cluster: Cluster, plan: Plan, folder: Path, say: Callable[[str], None] =
             outcome.faults.append((passed, fault, victim))
             say(f"{passed:6.1f} s  {fault.kind.value} ({fault.seconds:.1f} s, broker {victim})")
             calm_down(cluster)
+            for reader in readers:
+                # Now, and not at the end: so it is known which fault it was.
+                reader.check()
         cluster.wait_until_in_sync()
         for writer in writers:
             writer.finish()

@@ -36,6 +36,12 @@ class Generator:
         self._process.send_signal(signal.SIGTERM)
         return self.wait()
 
+    def check(self) -> None:
+        """RuntimeError with its reason when it has come to an end unasked."""
+        if self._process.poll() is not None:
+            self.wait()
+            raise RuntimeError(f"{self.module} ended by itself")
+
     def wait(self) -> str:
         """Until it ends by itself."""
         try:
