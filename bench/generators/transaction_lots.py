@@ -95,6 +95,9 @@ class Producer:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._splitter = FrameSplitter()
         self._missing = 0
+        self._sent: list[memoryview] = []
+        # The first batch of the lot that is to be sent again, when one is.
+        self._refused: int | None = None
         self._end_began = 0.0
         self.lots = 0
         self.ends_ms: list[float] = []
@@ -133,7 +136,15 @@ class Producer:
                 self._sequence = (self._sequence + self._load.records_in_batch) % SEQUENCES
             out.append(view)
         self._missing = len(out)
+        self._sent = out
         self.socket.sendall(b"".join(out))
+
+    def _send_again(self) -> None:
+        """Apache Kafka refuses a transaction while the end of the one before is under way; clients then send again."""
+        again = self._sent[self._refused :]
+        self._missing, self._refused = len(again), None
+        self._sent = again
+        self.socket.sendall(b"".join(again))
 
     def receive(self) -> None:
         data = self.socket.recv(RECEIVE_BYTES)
@@ -147,10 +158,15 @@ class Producer:
 
     def _written(self, frame: memoryview) -> None:
         answer = decode_response(ProduceResponse, PRODUCE_VERSION, frame)[1].responses[0].partition_responses[0]
-        if answer.error_code:
+        if answer.error_code == CONCURRENT_TRANSACTIONS and self._refused is None:
+            self._refused = len(self._sent) - self._missing
+        if answer.error_code and self._refused is None:
             raise RuntimeError(f"Produce failed with error {answer.error_code}: {answer.error_message}")
         self._missing -= 1
         if self._missing:
+            return
+        if self._refused is not None:
+            self._send_again()
             return
         if not self._is_transactional:
             self.lots += 1
