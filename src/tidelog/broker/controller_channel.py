@@ -89,12 +89,12 @@ class ControllerChannel:
     def attempt(self, errand: _Errand) -> None:
         remaining_ms = int((errand.deadline - self._timers.time()) * 1000)
         if self._closed or remaining_ms <= 0:
-            errand.answer(ProtocolError(ErrorCode.REQUEST_TIMED_OUT, "No controller answered in time."))
+            errand.answer(_too_late())
             return
         leader = self._store.controller_id
         if leader == self._node_id:
             if self._store.is_controller:
-                self._answer_here(errand)
+                self._answer_here(errand, remaining_ms)
             else:
                 # Elected, and not yet sure of all that was written before.
                 self._timers.call_later(RETRY_SECONDS, errand.go)
@@ -109,14 +109,18 @@ class ControllerChannel:
     def again(self, errand: _Errand) -> None:
         self._timers.call_later(RETRY_SECONDS, errand.go)
 
-    def _answer_here(self, errand: _Errand) -> None:
+    def _answer_here(self, errand: _Errand, remaining_ms: int) -> None:
         request = errand.request
         handler = self._handlers.get(type(request))
         assert handler is not None, f"{type(request).__name__} is not the controller's"
-        call = LocalCall(self._node_id, type(request), errand.answered)
-        response = handler(call, request)
+        hearing = _Hearing(errand, self._timers, remaining_ms)
+        response = handler(LocalCall(self._node_id, type(request), hearing.heard), request)
         if response is not None:
-            errand.answered(response)
+            hearing.heard(response)
+
+
+def _too_late() -> ProtocolError:
+    return ProtocolError(ErrorCode.REQUEST_TIMED_OUT, "No controller answered in time.")
 
 
 class _Errand:
@@ -146,6 +150,27 @@ class _Errand:
             self._channel.again(self)
         else:
             self.answer(outcome)
+
+
+class _Hearing:
+    """An errand before the controller of this very node, which may take longer to commit than the errand has time."""
+
+    __slots__ = ("_errand", "_timer")
+
+    def __init__(self, errand: _Errand, timers: Timers, remaining_ms: int) -> None:
+        self._errand: _Errand | None = errand
+        self._timer = timers.call_later(remaining_ms / 1000, self._over)
+
+    def heard(self, response: Response) -> None:
+        self._timer.cancel()
+        errand, self._errand = self._errand, None
+        if errand is not None:
+            errand.answered(response)
+
+    def _over(self) -> None:
+        errand, self._errand = self._errand, None
+        if errand is not None:
+            errand.answer(_too_late())
 
 
 class _Inside:
