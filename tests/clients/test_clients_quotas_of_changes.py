@@ -113,8 +113,8 @@ def test_a_client_is_told_how_long_to_wait_and_may_go_on_then(server: ServerProc
         RawClient(server.bootstrap_servers, SECONDS_MAX, "patient") as client,
     ):
         topics = [CreatableTopic(f"{topic}.{number}", 10, 1) for number in range(2)]
-        answered = client.ask(CreateTopicsRequest(topics), CreateTopicsResponse)
         began = time.monotonic()
+        answered = client.ask(CreateTopicsRequest(topics), CreateTopicsResponse)
         again = client.ask(CreateTopicsRequest(topics[1:]), CreateTopicsResponse)
 
     # Four were free, six more were lent, at two a second.
@@ -166,8 +166,8 @@ def test_the_controller_s_refusal_reaches_the_client_of_any_broker() -> None:
             for number, broker in enumerate(servers.split(",")):
                 with RawClient(broker, SECONDS_MAX) as client:
                     topics = [CreatableTopic(f"topic-{number}-{each}", 10, 1) for each in range(2)]
-                    answered = client.ask(CreateTopicsRequest(topics), CreateTopicsResponse)
                     began = time.monotonic()
+                    answered = client.ask(CreateTopicsRequest(topics), CreateTopicsResponse)
                     client.ask(ApiVersionsRequest("raw", "1"), ApiVersionsResponse)
                 assert answered.topics[1].error_code == EXCEEDED
                 assert answered.throttle_time_ms > 0
