@@ -9,10 +9,13 @@ from typing import Any, Final
 
 import fastavro
 import pytest
+from click.testing import CliRunner
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from harness.server import ServerProcess, StartBroker
+from tidelog.cli.sql import sql
+from tidelog.cli.sql_views import View, write_views
 from tidelog.client.blocking.producer import Producer
 
 RECORDS: Final = 60
@@ -86,3 +89,26 @@ def test_schema_mistakes_are_said_before_anything_is_read(
     assert "the Avro schema is no JSON" in said(valueFormat="avro", valueSchema="{")
     assert f"{tmp_path}/none.avsc cannot be read" in said(valueFormat="avro", valueSchemaFile=f"{tmp_path}/none.avsc")
     assert "Option mode needs option valueFormat" in said(mode="FAILFAST")
+
+
+@pytest.mark.req("S9")
+def test_sql_by_spark_asks_topics_and_views_as_of_an_offset(
+    spark: SparkSession, broker: ServerProcess, tmp_path: Path
+) -> None:
+    views = tmp_path / "views.toml"
+    write_views(views, {"orders": View("json", "json", JSON), "old": View("avro", "avro", json.dumps(AVRO))})
+    query = (
+        "select o.city, count(*) as orders, sum(a.id) as ids from orders as of offset 12 o "
+        "join old a on o.id = a.id join latest(json) j on j.offset = o.offset group by 1 order by 1"
+    )
+    arguments = [query, "--engine", "spark", "--views", str(views), "-b", broker.bootstrap_servers, "--format", "json"]
+
+    done = CliRunner().invoke(sql, arguments, catch_exceptions=False)
+    wrong = CliRunner().invoke(sql, ["select nothing from orders", *arguments[1:]])
+
+    assert json.loads(done.stdout) == [
+        {"city": "Brest", "orders": 4, "ids": 18},
+        {"city": "Oslo", "orders": 4, "ids": 26},
+        {"city": "Vigo", "orders": 4, "ids": 22},
+    ]
+    assert "`nothing` cannot be resolved" in str(wrong.exception)

@@ -145,10 +145,13 @@ def ask_spark(query: Query, asking: Asking) -> Answer:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    from tidelog.spark.session import spark_session
+    from tidelog.spark.session import register, spark_session
 
     running = SparkSession.getActiveSession()
-    spark = spark_session("tidelog-sql", master="local[2]", settings={"spark.sql.session.timeZone": "UTC"})
+    # A Spark that somebody else started is theirs: only a session of it is ours.
+    spark = spark_session("tidelog-sql", master="local[2]") if running is None else running.newSession()
+    register(spark)
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
     try:
         if running is None:
             spark.sparkContext.setLogLevel("OFF")
@@ -161,7 +164,6 @@ def ask_spark(query: Query, asking: Asking) -> Answer:
     finally:
         for name in query.tables:
             spark.catalog.dropTempView(name)
-        # One that somebody else started is theirs.
         if running is None:
             spark.stop()
 
