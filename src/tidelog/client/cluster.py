@@ -20,6 +20,7 @@ from tidelog.client.errors import (
     RequestExpired,
     check,
 )
+from tidelog.client.security import NO_SECURITY, Security
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId, TopicName, TopicPartition
 from tidelog.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -45,10 +46,12 @@ class Cluster:
         request_timeout_s: float = REQUEST_TIMEOUT_S,
         timeout_s: float = TIMEOUT_S,
         bootstrap_patience_s: float = 0.0,
+        security: Security = NO_SECURITY,
     ) -> None:
         """`bootstrap_patience_s`: how long to go on trying when no bootstrap server accepts a connection."""
         self._bootstrap = parse_bootstrap_servers(bootstrap_servers)
         self._client_id = client_id
+        self._security = security
         self._request_timeout_s = request_timeout_s
         self._bootstrap_patience_s = bootstrap_patience_s
         self._view = NOTHING_KNOWN
@@ -187,7 +190,8 @@ class Cluster:
     def _open(self, address: Address, deadline: Deadline) -> Connection:
         connection = self._connections.get(address)
         if connection is None or connection.closed:
-            connection = self._connections[address] = Connection(*address, self._client_id, deadline)
+            connection = Connection(*address, self._client_id, deadline, self._security)
+            self._connections[address] = connection
             self._was_reached = True
         return connection
 

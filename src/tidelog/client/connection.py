@@ -7,16 +7,20 @@ Used by `client/cluster.py`, one per broker; not for two threads at once. What t
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
 from tidelog.client.core.conversation import Answer, Conversation
 from tidelog.client.deadline import Deadline
-from tidelog.client.errors import BrokerUnreachable, RequestExpired, check
+from tidelog.client.errors import AuthenticationFailed, BrokerUnreachable, RequestExpired, check
 from tidelog.client.readiness import wait
+from tidelog.client.security import NO_SECURITY, Security, check_authenticated, check_handshake
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.version import __version__
 from tidelog.wire.messages.api_versions import ApiVersionsResponse
+from tidelog.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from tidelog.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from tidelog.wire.schema import Request, Response, VersionRange
 
 SOFTWARE_NAME: Final = "tidelog"
@@ -29,14 +33,18 @@ R = TypeVar("R", bound=Response)
 class Connection:
     """An open connection. A failure closes it: what was in flight stays unanswered."""
 
-    def __init__(self, host: str, port: int, client_id: str, deadline: Deadline) -> None:
+    def __init__(
+        self, host: str, port: int, client_id: str, deadline: Deadline, security: Security = NO_SECURITY
+    ) -> None:
         self.address = f"{host}:{port}"
         self._conversation = Conversation(client_id)
         self._answers: dict[int, Response] = {}
         self._abandoned: set[int] = set()
-        self._socket = self._connect(host, port, deadline)
+        self._socket = self._connect(host, port, deadline, security)
         try:
             self._negotiate(deadline)
+            if security.mechanism is not None:
+                self._authenticate(security, deadline)
         except Exception:
             self.close()
             raise
@@ -102,9 +110,17 @@ class Connection:
     def close(self) -> None:
         self._socket.close()
 
-    def _connect(self, host: str, port: int, deadline: Deadline) -> socket.socket:
+    def _connect(self, host: str, port: int, deadline: Deadline, security: Security) -> socket.socket:
         try:
             connected = socket.create_connection((host, port), min(deadline.remaining_s(), CONNECT_TIMEOUT_S) or None)
+            if security.context is not None:
+                connected = security.context.wrap_socket(connected, server_hostname=host)
+                # TLS has messages of its own: what makes the socket readable need not be an answer.
+                connected.setblocking(False)
+        except ssl.SSLCertVerificationError as error:
+            raise AuthenticationFailed(
+                f"The certificate of {self.address} is not valid: {error.verify_message}"
+            ) from None
         except OSError as error:
             raise BrokerUnreachable(f"Cannot connect to {self.address}: {_reason(error)}.") from None
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -120,6 +136,17 @@ class Connection:
         check(answer.error_code)
         self._conversation.learn_versions(answer.api_keys)
 
+    def _authenticate(self, security: Security, deadline: Deadline) -> None:
+        assert security.mechanism is not None
+        handshake = SaslHandshakeRequest(security.mechanism)
+        check_handshake(self.call(handshake, SaslHandshakeResponse, deadline), security.mechanism)
+        conversation = security.conversation()
+        message: bytes | None = conversation.first()
+        while message is not None:
+            answer = self.call(SaslAuthenticateRequest(message), SaslAuthenticateResponse, deadline)
+            check_authenticated(answer)
+            message = conversation.answer(bytes(answer.auth_bytes))
+
     def _send(self, frame: bytes, deadline: Deadline) -> None:
         remaining = memoryview(frame)
         try:
@@ -130,13 +157,32 @@ class Connection:
                     self._read(deadline)
                 if writable:
                     self._socket.setblocking(False)
-                    remaining = remaining[self._socket.send(remaining) :]
+                    remaining = remaining[self._write(remaining) :]
                 elif not readable:
                     self.close()
                     raise RequestExpired(f"{self.address} did not take a request in time.")
         except (OSError, ValueError) as error:
             self.close()
             raise BrokerUnreachable(f"The connection to {self.address} broke: {_reason(error)}.") from None
+
+    def _write(self, data: memoryview) -> int:
+        try:
+            return self._socket.send(data)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return 0
+
+    def _receive(self) -> bytes | None:
+        """What has come, empty at the end; None when TLS has no whole record yet."""
+        if not isinstance(self._socket, ssl.SSLSocket):
+            return self._socket.recv(RECEIVE_BYTES)
+        try:
+            data = self._socket.recv(RECEIVE_BYTES)
+            # What is decrypted already no `select` would report.
+            while waiting := self._socket.pending():
+                data += self._socket.recv(waiting)
+            return data
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return None
 
     def _readable(self) -> bool:
         return not self.closed and wait([self], [], 0)[0]
@@ -145,7 +191,9 @@ class Connection:
         try:
             if not wait([self], [], deadline.remaining_s())[0]:
                 raise RequestExpired(f"{self.address} did not answer in time.")
-            data = self._socket.recv(RECEIVE_BYTES)
+            data = self._receive()
+            if data is None:
+                return
             answers = self._conversation.receive(data)
         except (OSError, ValueError, ProtocolError) as error:
             self.close()

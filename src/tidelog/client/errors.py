@@ -26,6 +26,10 @@ class NoBrokerReachable(BrokerUnreachable):
     """None of the bootstrap servers answers."""
 
 
+class AuthenticationFailed(ClientError):
+    """The broker does not accept who the client says it is, or cannot show who it is itself."""
+
+
 class RequestExpired(ClientError):
     """No answer came in time."""
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from tidelog.client.admin import accepted, list_offsets
 from tidelog.client.arrow_read import read_partition
 from tidelog.client.cluster import Cluster
 from tidelog.client.core.described import EARLIEST, LATEST
+from tidelog.client.core.options import AdminOptions, read_options
+from tidelog.client.core.settings_types import SecuritySettings
 from tidelog.client.moments import parse_moment
+from tidelog.client.security import NO_SECURITY, Security, security_of
 from tidelog.model.ids import PartitionIndex, TopicName, TopicPartition
 from tidelog.wire.columns.layout import ALL_COLUMNS, KEY, VALUE, schema_of
 
@@ -48,6 +51,7 @@ class TopicTable:
     columns: Sequence[str]
     text: bool
     read_committed: bool
+    security: Security = NO_SECURITY
 
     @property
     def schema(self) -> Any:
@@ -63,7 +67,7 @@ class TopicTable:
     def to_batches(self) -> Iterator[Any]:
         """Arrow record batches, one partition after the other, as they are fetched."""
         schema = self.schema
-        with Cluster(self.bootstrap_servers) as cluster:
+        with Cluster(self.bootstrap_servers, security=self.security) as cluster:
             for range_ in self._ranges(cluster):
                 place = range_.place
                 for batch in read_partition(
@@ -147,12 +151,13 @@ def read_topic(
     columns: Sequence[str] = ALL_COLUMNS,
     text: bool = False,
     read_committed: bool = False,
+    **settings: Unpack[SecuritySettings],
 ) -> TopicTable:
     """A topic as a table.
 
     `since`, `until`: "-1h", "2026-01-31T12:00", milliseconds since 1970 or a datetime; records at `until` are not in
     it. `start`, `end`: offsets, one for all partitions or one for each. `text`: keys and values as text instead of
-    bytes. Fewer `columns` are quicker to read.
+    bytes. Fewer `columns` are quicker to read. TLS and SASL have the settings of a client (`security_protocol`, …).
     """
     schema_of(columns)
     for moment in (since, until):
@@ -169,6 +174,7 @@ def read_topic(
         columns=tuple(columns),
         text=text,
         read_committed=read_committed,
+        security=security_of(read_options(AdminOptions, bootstrap_servers, settings)),
     )
 
 

@@ -60,7 +60,10 @@ def test_a_name_given_in_both_spellings_is_refused() -> None:
         ("linger_ms", -1, "below 0"),
         ("allow_auto_create_topics", "maybe", "true or false"),
         ("transactional_id", "", "empty"),
-        ("security_protocol", "SASL_SSL", "not supported"),
+        ("security_protocol", "TLS", "is not one of"),
+        ("security_protocol", "SASL_SSL", "sasl_mechanism=None is not one of PLAIN"),
+        ("sasl_mechanism", "plain", "needs security_protocol"),
+        ("ssl_cafile", "ca.pem", "need security_protocol"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_in_words(name: str, value: Any, words: str) -> None:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar, cast
 
 from tidelog.client.core.conversation import RESPONSE_BYTES_MAX, Conversation
 from tidelog.client.core.landing import Landing
-from tidelog.client.errors import BrokerUnreachable, ClientError, RequestExpired, check
+from tidelog.client.errors import AuthenticationFailed, BrokerUnreachable, ClientError, RequestExpired, check
+from tidelog.client.security import NO_SECURITY, Security, check_authenticated, check_handshake
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.version import __version__
 from tidelog.wire.batch import Buffer
 from tidelog.wire.messages.api_versions import ApiVersionsResponse
+from tidelog.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from tidelog.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from tidelog.wire.schema import Request, Response
 
 SOFTWARE_NAME: Final = "tidelog"
@@ -74,6 +78,18 @@ class Connection(asyncio.BufferedProtocol):
                 break
         check(answer.error_code)
         self._conversation.learn_versions(answer.api_keys, answer.finalized_features)
+
+    async def authenticate(self, security: Security, timeout_s: float) -> None:
+        """Say who we are, and let the broker show that it knows us. AuthenticationFailed when it does not."""
+        assert security.mechanism is not None
+        handshake = SaslHandshakeRequest(security.mechanism)
+        check_handshake(await self.call(handshake, SaslHandshakeResponse, timeout_s), security.mechanism)
+        conversation = security.conversation()
+        message: bytes | None = conversation.first()
+        while message is not None:
+            answer = await self.call(SaslAuthenticateRequest(message), SaslAuthenticateResponse, timeout_s)
+            check_authenticated(answer)
+            message = conversation.answer(bytes(answer.auth_bytes))
 
     def close(self, error: ClientError | None = None) -> None:
         """End the connection; who still waits gets the error."""
@@ -144,20 +160,32 @@ class Connection(asyncio.BufferedProtocol):
             self._timer = self._loop.call_at(due, self._look)
 
 
-async def connect(host: str, port: int, client_id: str, timeout_s: float) -> Connection:
-    """Open a connection and agree on versions; BrokerUnreachable or RequestExpired when that fails."""
+async def connect(
+    host: str, port: int, client_id: str, timeout_s: float, security: Security = NO_SECURITY
+) -> Connection:
+    """Open a connection, agree on versions, authenticate; BrokerUnreachable and others when that fails."""
     address = f"{host}:{port}"
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout_s):
-            _, connection = await loop.create_connection(lambda: Connection(address, client_id), host, port)
+            _, connection = await loop.create_connection(
+                lambda: Connection(address, client_id),
+                host,
+                port,
+                ssl=security.context,
+                server_hostname=None if security.context is None else host,
+            )
     except TimeoutError:
         raise BrokerUnreachable(f"Cannot connect to {address}: no answer in time.") from None
+    except ssl.SSLCertVerificationError as error:
+        raise AuthenticationFailed(f"The certificate of {address} is not valid: {error.verify_message}") from None
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
         raise BrokerUnreachable(f"Cannot connect to {address}: {reason[:1].lower() + reason[1:]}.") from None
     try:
         await connection.negotiate(timeout_s)
+        if security.mechanism is not None:
+            await connection.authenticate(security, timeout_s)
     except BaseException:
         connection.close()
         raise

@@ -335,6 +335,8 @@ class ConsumeEngine:
                     view = await self.network.refresh(wanted)
                 except ClientError as error:
                     log.debug("metadata of %s: %s", sorted(wanted), error)
+                    if not error.retriable:
+                        self.fail(error)
                 else:
                     for name in wanted:
                         topic = view.topics[name]

@@ -16,7 +16,16 @@ from tidelog.client.core.bootstrap import Address, parse_bootstrap_servers
 from tidelog.client.core.coordinators import CoordinatorKind, find_coordinator, found_coordinator
 from tidelog.client.core.metadata import NOTHING_KNOWN, ClusterView, Node, Topic, view_after
 from tidelog.client.core.options import ClientOptions
-from tidelog.client.errors import BrokerUnreachable, ClientClosed, ClientError, NoBrokerReachable, Rejected, check
+from tidelog.client.errors import (
+    AuthenticationFailed,
+    BrokerUnreachable,
+    ClientClosed,
+    ClientError,
+    NoBrokerReachable,
+    Rejected,
+    check,
+)
+from tidelog.client.security import security_of
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicName
 from tidelog.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -46,6 +55,7 @@ class Network:
         self.request_timeout_s = options.request_timeout_ms / MILLISECONDS
         self.backoff_s = options.retry_backoff_ms / MILLISECONDS
         self._options = options
+        self._security = security_of(options)
         self._bootstrap = parse_bootstrap_servers(options.bootstrap_servers)
         self._connections: dict[tuple[Address, Lane], Connection] = {}
         self._opening: dict[tuple[Address, Lane], asyncio.Task[Connection]] = {}
@@ -103,7 +113,7 @@ class Network:
         for address in dict.fromkeys([*known, *self._bootstrap]):
             try:
                 return await self._open(address, Lane.USUAL)
-            except ClientClosed:
+            except (AuthenticationFailed, ClientClosed):
                 raise
             except ClientError as error:
                 failures.append(str(error))
@@ -188,7 +198,7 @@ class Network:
     async def _connect(self, address: Address, lane: Lane) -> Connection:
         timeout_s = self._options.socket_connection_setup_timeout_ms / MILLISECONDS
         try:
-            connection = await connect(*address, self._options.client_id, timeout_s)
+            connection = await connect(*address, self._options.client_id, timeout_s, self._security)
         except ClientError:
             failed = self._failures.get(address, (0, 0.0))[0] + 1
             backoff_ms = min(

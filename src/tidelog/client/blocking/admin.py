@@ -39,6 +39,7 @@ from tidelog.client.errors import Rejected
 from tidelog.client.groups import Groups, Lag
 from tidelog.client.quotas import AnyName, EntityQuotas
 from tidelog.client.reassignments import Reassignment
+from tidelog.client.security import security_of
 from tidelog.client.transactions import TransactionDescription, TransactionListing, Transactions
 from tidelog.model.ids import NodeId, Offset, PartitionIndex, TopicName, TopicPartition
 
@@ -57,6 +58,7 @@ class Admin:
             client_id=options.client_id,
             request_timeout_s=options.request_timeout_ms / MILLISECONDS,
             timeout_s=options.default_api_timeout_ms / MILLISECONDS,
+            security=security_of(options),
         )
         self._topics = Topics(self._cluster)
         self._groups = Groups(self._cluster)

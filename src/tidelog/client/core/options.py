@@ -6,12 +6,13 @@ Read by the fronts when a client is made. A name that does not exist is refused 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, Final, TypeVar
 
 from tidelog.client.core.buffer_policy import BufferFullPolicy
 from tidelog.client.core.described import EARLIEST, LATEST
+from tidelog.client.core.sasl import MECHANISMS
 from tidelog.client.errors import InvalidOption
 from tidelog.wire.compression import Compression
 
@@ -39,6 +40,13 @@ ALIASES: Final = {
     "partition_assignment_strategy": "assignors",
     "fetch_wait_max_ms": "fetch_max_wait_ms",
     "linger": "linger_ms",
+    "sasl_mechanisms": "sasl_mechanism",
+    "sasl_plain_username": "sasl_username",
+    "sasl_plain_password": "sasl_password",
+    "ssl_ca_location": "ssl_cafile",
+    "ssl_certificate_location": "ssl_certfile",
+    "ssl_key_location": "ssl_keyfile",
+    "ssl_key_password": "ssl_password",
 }
 
 O = TypeVar("O", bound="ClientOptions")  # noqa: E741
@@ -58,11 +66,37 @@ class ClientOptions:
     metadata_max_age_ms: int = 300_000
     socket_connection_setup_timeout_ms: int = 10_000
     security_protocol: str = "PLAINTEXT"
+    # An ssl.SSLContext of the program's own, instead of the files.
+    ssl_context: Any = None
+    ssl_cafile: str | None = None
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
+    ssl_password: str | None = field(default=None, repr=False)
+    ssl_check_hostname: bool = True
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password: str | None = field(default=None, repr=False)
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.security_protocol.endswith("SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.security_protocol.startswith("SASL_")
 
     def check(self) -> None:
         """InvalidOption for what cannot go together."""
-        if self.security_protocol.upper() != "PLAINTEXT":
-            raise InvalidOption(f"security_protocol={self.security_protocol} is not supported; PLAINTEXT is.")
+        _one_of(self, "security_protocol", ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"))
+        if self.uses_sasl:
+            if self.sasl_mechanism not in MECHANISMS:
+                raise InvalidOption(f"sasl_mechanism={self.sasl_mechanism} is not one of {', '.join(MECHANISMS)}.")
+            if self.sasl_username is None or self.sasl_password is None:
+                raise InvalidOption(f"{self.sasl_mechanism} needs sasl_username and sasl_password.")
+        elif self.sasl_mechanism is not None:
+            raise InvalidOption("sasl_mechanism needs security_protocol=SASL_SSL or SASL_PLAINTEXT.")
+        if not self.uses_tls and (self.ssl_context is not None or self.ssl_cafile is not None):
+            raise InvalidOption("Certificates need security_protocol=SSL or SASL_SSL.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,6 +304,14 @@ def _lower(value: Any) -> str:
     return str(value).lower()
 
 
+def _upper(value: Any) -> str:
+    return str(value).upper()
+
+
+def _optional_upper(value: Any) -> str | None:
+    return None if value is None else _upper(value)
+
+
 def _names(value: Any) -> Any:
     return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else tuple(value)
 
@@ -281,6 +323,8 @@ CONVERSIONS: Final[dict[str, Callable[[Any], Any]]] = {
     "buffer_full": lambda value: BufferFullPolicy(str(value).lower()),
     "enable_idempotence": _optional_boolean,
     "group_protocol": _lower,
+    "security_protocol": _upper,
+    "sasl_mechanism": _optional_upper,
     "auto_offset_reset": _lower,
     "isolation_level": _lower,
     "assignors": _names,

@@ -9,7 +9,22 @@ from tidelog.client.core.buffer_policy import BufferFullPolicy
 from tidelog.wire.compression import Compression
 
 
-class ClientSettings(TypedDict, total=False):
+class SecuritySettings(TypedDict, total=False):
+    """How connections are protected. `ssl_context` is an ssl.SSLContext, instead of the files."""
+
+    security_protocol: str
+    ssl_context: Any
+    ssl_cafile: str | None
+    ssl_certfile: str | None
+    ssl_keyfile: str | None
+    ssl_password: str | None
+    ssl_check_hostname: bool
+    sasl_mechanism: str | None
+    sasl_username: str | None
+    sasl_password: str | None
+
+
+class ClientSettings(SecuritySettings, total=False):
     """Settings of every client."""
 
     bootstrap_servers: str | Sequence[str]
@@ -21,7 +36,6 @@ class ClientSettings(TypedDict, total=False):
     reconnect_backoff_max_ms: int
     metadata_max_age_ms: int
     socket_connection_setup_timeout_ms: int
-    security_protocol: str
 
 
 class ProducerSettings(ClientSettings, total=False):
