@@ -5,10 +5,12 @@ Readers run in this process, as a task of Spark would call them.
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -112,8 +114,13 @@ def test_rows_are_the_same_with_every_compression_transactions_and_several_segme
         isolation = {"kafka.isolation.level": level}
         network, segments = both_ways(broker, topic, **isolation)
         assert network and segments == network
-        bounds = {side: f'{{"{topic}":{{"0":{at},"1":{at + 7}}}}}' for side, at in (("starting", 33), ("ending", 301))}
-        bounded = {f"{side}Offsets": text for side, text in bounds.items()}
+        # Where open transactions begin differs from seed to seed: nothing is readable from there on.
+        ends = {number: max(int(str(row[4])) for row in network if row[3] == number) for number in (0, 1)}
+        bounds = {
+            "starting": {str(number): min(33, end // 3) for number, end in ends.items()},
+            "ending": {str(number): end - end // 5 for number, end in ends.items()},
+        }
+        bounded = {f"{side}Offsets": json.dumps({topic: at}) for side, at in bounds.items()}
         network, segments = both_ways(broker, topic, fetchBytes="5000", minPartitions="6", **isolation, **bounded)
         assert network and segments == network
     assert len(segment_files(broker, topic)) > 2
@@ -229,7 +236,8 @@ def test_rows_are_complete_while_compaction_and_retention_run_all_the_time(broke
                 assert all(bytes(str(row[1]), "ascii")[2:11].isdigit() for row in found)
                 newest = {row[0] for row in found}
                 assert len(newest) == 200 or wanted.end < 200
-                swapped.add(segment_files(broker, topic)[0].stat().st_ino if segment_files(broker, topic) else 0)
+                with suppress(FileNotFoundError):  # It is gone again.
+                    swapped.add(segment_files(broker, topic)[0].stat().st_ino)
                 reads += 1
         finally:
             stopping.set()
