@@ -324,7 +324,7 @@ class SparkSoak:
 
 def processes_of(session: int, with_argument: str = "") -> list[int]:
     """Everything that was started in a session, or only what has this in its command line."""
-    listed = subprocess.run(["ps", "-o", "pid=,args=", "--sid", str(session)], capture_output=True, text=True)
+    listed = subprocess.run(["ps", "-ww", "-o", "pid=,args=", "--sid", str(session)], capture_output=True, text=True)
     rows = [line.split(maxsplit=1) for line in listed.stdout.splitlines()]
     return [int(pid) for pid, command in rows if with_argument in command]
 
