@@ -169,7 +169,7 @@ class ServedConnection:
         self._calls: deque[Call] = deque()
         self._out: list[bytes] = []
         self._flushing = False
-        listener.connections.add(self)
+        listener.connections[self] = None
 
     @property
     def calls_waiting(self) -> int:
@@ -213,7 +213,7 @@ class ServedConnection:
             return
         self.closed = True
         self._calls.clear()
-        self._listener.connections.discard(self)
+        self._listener.connections.pop(self, None)
         self._stream.break_off()
         if self.process.alive and self._listener.connection_closed is not None:
             self._listener.connection_closed(self)
@@ -268,7 +268,8 @@ class SimulatedListener:
         self.turn = turn
         self.requests = requests
         self.connection_closed = connection_closed
-        self.connections: set[ServedConnection] = set()
+        # In the order in which they came: a set would close them in another one each time.
+        self.connections: dict[ServedConnection, None] = {}
         self.is_serving = False
 
     @classmethod
