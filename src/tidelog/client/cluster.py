@@ -153,6 +153,10 @@ class Cluster:
     def leader(self, topic_partition: TopicPartition, deadline: Deadline) -> Node:
         """The leader of a partition, from what is known or by asking."""
         topic = self.topic(topic_partition.topic, deadline)
+        if topic_partition.partition >= len(topic.partitions):
+            # What is known may be old: topics grow.
+            self.forget([topic_partition.topic])
+            topic = self.topic(topic_partition.topic, deadline)
         count = len(topic.partitions)
         if topic_partition.partition >= count:
             message = f"Topic '{topic.name}' has {count} partitions, but no partition {topic_partition.partition}."
