@@ -7,8 +7,8 @@ PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/.stamps
 PYTEST  = $(BIN)/pytest --timeout=$(TEST_SECONDS_MAX) --numprocesses=$(TEST_WORKERS)
 PYTEST_ARGS ?=
-# Most tests with real clients wait most of the time: more at once than a small machine has cores. 0: one after the other.
-TEST_WORKERS ?= 0
+# Most tests with real clients wait most of the time: two at once even on a small machine. 0: one after the other.
+TEST_WORKERS ?= 2
 # No test may hang: this many seconds for the slowest one on a busy machine.
 TEST_SECONDS_MAX ?= 300
 BENCH_ARGS ?=
