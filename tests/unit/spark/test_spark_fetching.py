@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyspark")
-
 from tidelog.client.blocking.producer import Producer
 from tidelog.model.ids import Offset, PartitionIndex, TopicName, TopicPartition
 from tidelog.spark import fetching

@@ -3,10 +3,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("pyspark")
-
 from tidelog.spark.home import can_be_linked, linked_home
 
 
