@@ -53,7 +53,7 @@ PARTS: Final[tuple[tuple[str, str, str], ...]] = (
     ("env/files.py", "write", "write to the log file"),
     ("wire/batch.py", "", "give the batch its offset"),
     ("replica/leader.py", "", "give the batch its offset"),
-    ("log/partition.py", "", "give the batch its offset"),
+    ("log/log_end.py", "", "give the batch its offset"),
     ("log/producers.py", "", "give the batch its offset"),
     ("log/segment.py", "stage", "give the batch its offset"),
     ("log/segment.py", "write_staged", "give the batch its offset"),

@@ -1,6 +1,6 @@
 """When a batch starts a new segment: it does not fit any more, its offset cannot be indexed, or the segment is old.
 
-Asked by `log/partition.py` when its quick checks say that it may be so. It only decides.
+Asked by `log/log_end.py` when its quick checks say that it may be so. It only decides.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One segment of a log: a `.log` file of batches and the indexes that lead into it.
 
 Only the last segment of a log is appended to: batches are staged, then written together. Sealed segments never change
-and cost nothing until somebody reads them. Called by `log/partition.py` alone; offsets and epochs are its business,
-not ours.
+and cost nothing until somebody reads them. Called by a partition's log alone (`log/log_end.py`, `log/partition.py`);
+offsets and epochs are its business, not ours.
 """
 
 from __future__ import annotations
