@@ -313,6 +313,8 @@ class PartitionLeader:
         self._expected = writer
         if not self._staged:
             self._on_staged(self)
+        # The turn knows of the write from here on, though the batch comes later.
+        self._staged.append(OWN_BATCH)
         return self.log.next_offset
 
     def stage_expected(self) -> None:

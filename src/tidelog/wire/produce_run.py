@@ -32,6 +32,8 @@ from tidelog.wire.produce_form import TAIL_BYTES
 FRAME_LENGTH_BYTES: Final = 4
 # Longer records than three bytes of a length can say are rare, and dear enough without this.
 LENGTH_BYTES_MAX: Final = 3
+# In what is unpacked, the fields of the batch's header come behind those of the request.
+BATCH_FIELD: Final = 5
 # A run holds up the turn's other connections; this many take about a millisecond.
 RUN_MAX: Final = 500
 # For the first batch of a transaction its coordinator is asked first.
@@ -121,6 +123,7 @@ class RunReader:
         for _ in range(RUN_MAX):
             if position > last_start:
                 break
+            fields = unpack(view, position)
             (
                 frame_bytes,
                 its_version,
@@ -129,18 +132,18 @@ class RunReader:
                 its_length,
                 base_offset,
                 batch_length,
-                epoch,
+                _,
                 magic,
                 crc,
                 attributes,
                 last_offset_delta,
-                base_timestamp,
+                _,
                 max_timestamp,
                 producer_id,
                 producer_epoch,
                 sequence,
                 records_count,
-            ) = unpack(view, position)
+            ) = fields
             frame_end = position + FRAME_LENGTH_BYTES + frame_bytes
             records_end = frame_end - TAIL_BYTES
             start = position + records_position
@@ -179,21 +182,7 @@ class RunReader:
                 if not has_ids and batches:
                     break
                 has_ids = True
-                header = BatchHeader(
-                    base_offset,
-                    batch_length,
-                    epoch,
-                    magic,
-                    crc,
-                    attributes,
-                    last_offset_delta,
-                    base_timestamp,
-                    max_timestamp,
-                    producer_id,
-                    producer_epoch,
-                    sequence,
-                    records_count,
-                )
+                header = BatchHeader(*fields[BATCH_FIELD:])
             elif has_ids:
                 break
             correlation_ids.append(correlation_id)

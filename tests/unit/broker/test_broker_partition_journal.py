@@ -56,9 +56,13 @@ class Bench:
     def append(self, *keys: bytes) -> int:
         return self.journal.append_shared([(NOON_MS, key, b"value") for key in keys])
 
-    def settle(self) -> None:
+    def settle(self) -> int:
+        """What the turn does; how many writes it was asked for."""
+        writes = 0
         while self.to_write:
             self.to_write.pop(0).write_staged()
+            writes += 1
+        return writes
 
     def batches(self) -> list[list[tuple[int, bytes | None]]]:
         log = self.leader.log
@@ -74,7 +78,7 @@ def test_records_of_a_turn_are_one_batch_and_become_safe_together() -> None:
     bench = Bench()
     assert [bench.append(b"a"), bench.append(b"b", b"c"), bench.append(b"d")] == [1, 3, 4]
     assert bench.batches() == []
-    bench.settle()
+    assert bench.settle() == 1
     assert bench.batches() == [[(0, b"a"), (1, b"b"), (2, b"c"), (3, b"d")]]
     assert bench.told == [4]
     assert bench.append(b"e") == 5
