@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import errno
-from uuid import UUID
 
 import pytest
 
+from harness.leaders import lone_leader
 from harness.logs import NOON_MS, batch_of, new_log
 from tidelog.broker.partition_journal import SHARED_RECORDS_MAX, PartitionJournal
 from tidelog.env.clock import SimulatedClock
 from tidelog.env.simulated_files import SimulatedFiles
-from tidelog.log.errors import LogWriteFailed
 from tidelog.model.errors import ErrorCode, ProtocolError
-from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionIndex, TopicName
-from tidelog.model.topic_settings import topic_config, topic_defaults
-from tidelog.replica.disk import Replica
-from tidelog.replica.in_sync import InSync
+from tidelog.model.ids import LeaderEpoch
 from tidelog.replica.leader import PartitionLeader
 from tidelog.wire.batch import iter_headers
 from tidelog.wire.messages.produce import PartitionProduceResponse
@@ -25,31 +21,13 @@ from tidelog.wire.records import read_records
 EPOCH = LeaderEpoch(3)
 
 
-class NoDisk:
-    def sync_due(self, replica: Replica) -> None: ...
-    def sync_later(self, replica: Replica, delay_ms: int) -> None: ...
-    def write_failed(self, replica: Replica, failure: LogWriteFailed) -> None: ...
-
-
 class Bench:
     def __init__(self) -> None:
         self.files = SimulatedFiles(seed=1)
         self.files.make_directory("/data")
-        in_sync = InSync(NodeId(1), 30_000, {})
-        in_sync.lead(EPOCH, 0, (NodeId(1),), (NodeId(1),), Offset(0), NOON_MS)
         self.to_write: list[PartitionLeader] = []
-        self.leader = PartitionLeader(
-            topic=TopicName("__consumer_offsets"),
-            topic_id=UUID(int=1),
-            index=PartitionIndex(0),
-            log=new_log(self.files, SimulatedClock(NOON_MS), "/data/tides-0"),
-            config=topic_config(topic_defaults({}), {}),
-            epoch=EPOCH,
-            in_sync=in_sync,
-            high_watermark=Offset(0),
-            on_staged=self.to_write.append,
-            disk=NoDisk(),
-        )
+        log = new_log(self.files, SimulatedClock(NOON_MS), "/data/tides-0")
+        self.leader = lone_leader(log, EPOCH, self.to_write.append)
         self.told: list[int | str] = []
         self.journal = PartitionJournal(self.leader, self.told.append, lambda: self.told.append("lost"))
 

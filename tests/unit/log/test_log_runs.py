@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import errno
-from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.leaders import lone_leader
 from harness.logs import NOON_MS, append, batch_of, check_indexes, new_log, reopened, values_of
 from tidelog.env.clock import SimulatedClock
 from tidelog.env.simulated_files import SimulatedFiles
 from tidelog.log.config import LogConfig
-from tidelog.log.errors import LogWriteFailed
 from tidelog.log.partition import PartitionLog
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionIndex, TopicName
+from tidelog.model.ids import LeaderEpoch
 from tidelog.model.topic_settings import topic_config, topic_defaults
-from tidelog.replica.disk import Replica
-from tidelog.replica.in_sync import InSync
-from tidelog.replica.leader import PartitionLeader
 from tidelog.wire.batch import RunBatch, read_header
 from tidelog.wire.messages.produce import PartitionProduceResponse
 
@@ -39,37 +35,10 @@ def log_on(files: SimulatedFiles, config: LogConfig = CONFIG) -> PartitionLog:
     return new_log(files, SimulatedClock(NOON_MS), "/data/tides-0", config)
 
 
-def leader_of(log: PartitionLog) -> PartitionLeader:
-    in_sync = InSync(NodeId(1), 30_000, {})
-    in_sync.lead(EPOCH, 0, (NodeId(1),), (NodeId(1),), log.end_offset, NOON_MS)
-    return PartitionLeader(
-        topic=TopicName("tides"),
-        topic_id=UUID(int=1),
-        index=PartitionIndex(0),
-        log=log,
-        config=topic_config(topic_defaults({}), {}),
-        epoch=EPOCH,
-        in_sync=in_sync,
-        high_watermark=Offset(0),
-        on_staged=lambda _: None,
-        disk=Failures(),
-    )
-
-
 def contents(files: SimulatedFiles) -> dict[str, bytes]:
     folder = "/data/tides-0"
     paths = [f"{folder}/{entry.name}" for entry in files.list(folder)]
     return {path: files.open(path).read(1 << 20, 0) for path in paths}
-
-
-class Failures:
-    def __init__(self) -> None:
-        self.seen: list[LogWriteFailed] = []
-
-    def sync_due(self, replica: Replica) -> None: ...
-    def sync_later(self, replica: Replica, delay_ms: int) -> None: ...
-    def write_failed(self, replica: Replica, failure: LogWriteFailed) -> None:
-        self.seen.append(failure)
 
 
 BATCHES = st.tuples(st.integers(1, 3), st.integers(0, 300), st.integers(-50, 50))
@@ -102,7 +71,7 @@ def test_a_log_written_in_runs_has_the_files_of_one_written_batch_by_batch(
 def test_a_run_whose_write_fails_is_lost_as_a_whole_and_says_so() -> None:
     files = SimulatedFiles(seed=1)
     log = log_on(files, LogConfig())
-    leader = leader_of(log)
+    leader = lone_leader(log, EPOCH)
     leader.stage(batch_of([b"kept"], timestamp=NOON_MS), PartitionProduceResponse(0), NOON_MS)
     leader.write_staged()
     answer = PartitionProduceResponse(0)
@@ -121,7 +90,7 @@ def test_a_run_whose_write_fails_is_lost_as_a_whole_and_says_so() -> None:
 
 def test_a_run_of_an_idempotent_producer_is_taken_up_to_the_first_fault() -> None:
     log = log_on(SimulatedFiles(seed=1), LogConfig())
-    leader = leader_of(log)
+    leader = lone_leader(log, EPOCH)
     leader.stage(batch_of([b"first"], timestamp=NOON_MS), PartitionProduceResponse(0), NOON_MS)
     run = [run_batch([b"v"], producer=(7, 0, sequence)) for sequence in (0, 1, 1, 2)]
     answer = PartitionProduceResponse(0)
@@ -133,7 +102,7 @@ def test_a_run_of_an_idempotent_producer_is_taken_up_to_the_first_fault() -> Non
 
 def test_what_is_too_large_or_too_late_is_not_for_a_run() -> None:
     log = log_on(SimulatedFiles(seed=1), LogConfig())
-    leader = leader_of(log)
+    leader = lone_leader(log, EPOCH)
     leader.stage(batch_of([b"first"], timestamp=NOON_MS), PartitionProduceResponse(0), NOON_MS)
     leader.configure(topic_config(topic_defaults({}), {"max.message.bytes": "100"}))
     small, large = run_batch([b"v"]), run_batch([bytes(100)])
@@ -147,7 +116,7 @@ def test_what_is_too_large_or_too_late_is_not_for_a_run() -> None:
 def test_some_topics_take_no_runs(settings: dict[str, str]) -> None:
     log = log_on(SimulatedFiles(seed=1), LogConfig())
     append(log, b"first", epoch=EPOCH, timestamp=NOON_MS)
-    leader = leader_of(log)
+    leader = lone_leader(log, EPOCH)
     assert leader.takes_runs
     leader.configure(topic_config(topic_defaults({}), settings))
     assert not leader.takes_runs

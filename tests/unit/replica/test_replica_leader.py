@@ -4,14 +4,13 @@ from uuid import UUID
 
 import pytest
 
+from harness.leaders import NoDisk
 from harness.logs import append, batch_of, new_log
 from tidelog.env.clock import SimulatedClock
 from tidelog.env.simulated_files import SimulatedFiles
-from tidelog.log.errors import LogWriteFailed
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionIndex, TopicName
 from tidelog.model.topic_settings import topic_config, topic_defaults
-from tidelog.replica.disk import Replica
 from tidelog.replica.in_sync import InSync
 from tidelog.replica.leader import PartitionLeader
 from tidelog.wire.messages.fetch import FetchPartition
@@ -20,12 +19,6 @@ from tidelog.wire.messages.produce import PartitionProduceResponse
 ONE, TWO, THREE = NodeId(1), NodeId(2), NodeId(3)
 EPOCH = LeaderEpoch(4)
 NOW_MS = 1_700_000_000_000
-
-
-class NoDisk:
-    def sync_due(self, replica: Replica) -> None: ...
-    def sync_later(self, replica: Replica, delay_ms: int) -> None: ...
-    def write_failed(self, replica: Replica, failure: LogWriteFailed) -> None: ...
 
 
 class Listening:
