@@ -44,6 +44,8 @@ class PythonClients:
     metrics: Sequence[Metric] = (
         *(Metric(f"clients.produce.{name}", f"{name} produces", "M/s", Better.HIGHER) for name in PRODUCING),
         *(Metric(f"clients.consume.{name}", f"{name} consumes", "M/s", Better.HIGHER) for name in CONSUMING),
+        Metric("clients.arrow_broker", "broker CPU per million records produced as tables", "s", Better.LOWER),
+        Metric("clients.arrow_client", "client CPU per million records produced as tables", "s", Better.LOWER),
         Metric("clients.arrow_produce", "tables / confluent-kafka, produced", "×", Better.HIGHER, limit=5),
         Metric("clients.arrow_consume", "tables / confluent-kafka, consumed", "×", Better.HIGHER, limit=5),
         Metric("clients.single_produce", "single records / kafka-python, produced", "×", Better.HIGHER, limit=3),
@@ -60,6 +62,10 @@ class PythonClients:
                 )
                 sent = run_generator("client_produce", load, client_produce.Sent)
             found[f"clients.produce.{client}"] = sent.records_per_second / MILLION
+            if client == "tidelog-arrow":
+                # Together with the rate they say who waits for whom.
+                found["clients.arrow_broker"] = sent.broker_cpu_seconds / sent.records * MILLION
+                found["clients.arrow_client"] = sent.generator_cpu_seconds / sent.records * MILLION
         with topic_on(server, self.name) as topic:
             records = int(plan.client_records * max(CONSUMING.values()))
             filling = client_produce.Load(server.port, server.pid, topic, "tidelog-arrow", records, RECORD_BYTES)

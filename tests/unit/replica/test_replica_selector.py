@@ -4,24 +4,17 @@ from uuid import UUID
 
 import pytest
 
+from harness.leaders import NoDisk
 from harness.logs import append, new_log
 from tidelog.env.clock import SimulatedClock
 from tidelog.env.simulated_files import SimulatedFiles
-from tidelog.log.errors import LogWriteFailed
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionIndex, TopicName
 from tidelog.model.topic_settings import topic_defaults
-from tidelog.replica.disk import Replica
 from tidelog.replica.in_sync import InSync
 from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.selector import RackAwareSelector
 
 RACKS = {1: "a", 2: "b", 3: "b", 4: "c"}
-
-
-class NoDisk:
-    def sync_due(self, replica: Replica) -> None: ...
-    def sync_later(self, replica: Replica, delay_ms: int) -> None: ...
-    def write_failed(self, replica: Replica, failure: LogWriteFailed) -> None: ...
 
 
 def leader() -> PartitionLeader:
