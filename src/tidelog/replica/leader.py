@@ -20,6 +20,7 @@ from tidelog.model.topic_settings import TopicConfig
 from tidelog.replica.disk import Disk
 from tidelog.replica.divergence import divergence
 from tidelog.replica.in_sync import InSync
+from tidelog.replica.record_rules import check_timestamps
 from tidelog.replica.refusal import OFFLINE, READ_ONLY, Refusal
 from tidelog.replica.rewriting import BatchRewriter
 from tidelog.replica.throttle import is_throttled
@@ -172,7 +173,7 @@ class PartitionLeader:
     def configure(self, config: TopicConfig) -> None:
         """Take new topic settings into use."""
         self.config = config
-        self._rewriter = BatchRewriter.for_topic(config)
+        self._rewriter = BatchRewriter.for_topic(config, str(self))
         self.syncs_first = config.flush_messages < NEVER_MS
         self._refuses_old = config.message_timestamp_before_max_ms < NEVER_MS
         self._may_take_runs = self._rewriter is None and not self.syncs_first and not self._refuses_old
@@ -204,7 +205,7 @@ class PartitionLeader:
         header = check_produced_batch(records, config.max_message_bytes)
         rewriter = self._rewriter
         if header.max_timestamp > now_ms + config.message_timestamp_after_max_ms or self._refuses_old:
-            self._check_timestamps(header, now_ms)
+            self._check_timestamps(header, records, now_ms)
         if rewriter is not None:
             header, records = rewriter.rewrite(header, records, now_ms)
             if rewriter.stamps_time:
@@ -323,12 +324,13 @@ class PartitionLeader:
         assert writer is not None
         writer.stage_expected()
 
-    def _check_timestamps(self, header: BatchHeader, now_ms: int) -> None:
+    def _check_timestamps(self, header: BatchHeader, batch: memoryview, now_ms: int) -> None:
         config = self.config
         if config.message_timestamp_type == "CreateTime":
-            check_timestamp_range(
-                header, now_ms, config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
-            )
+            before_max_ms, after_max_ms = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
+            check_timestamps(batch, now_ms, before_max_ms, after_max_ms)
+            # What a header claims, though no record has it, would spoil the time index.
+            check_timestamp_range(header, now_ms, before_max_ms, after_max_ms)
 
     def write_staged(self) -> None:
         """Write what the turn has staged. When that fails its answers become errors: nothing is pretended."""

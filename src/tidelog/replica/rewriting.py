@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import ProducerEpoch, ProducerId
 from tidelog.model.topic_settings import TopicConfig
+from tidelog.replica.record_rules import check_keys
 from tidelog.wire.batch import BatchHeader, read_header, write_log_append_time
 from tidelog.wire.compression import Compression
-from tidelog.wire.records import build_batch, indexes_without_key, read_records
+from tidelog.wire.records import build_batch, read_records
 
 COMPRESSIONS: Final = {
     "uncompressed": Compression.NONE,
@@ -26,17 +26,23 @@ COMPRESSIONS: Final = {
 class BatchRewriter:
     """Makes of a checked batch what the topic's settings ask for."""
 
-    __slots__ = ("_compression", "_needs_keys", "_stamps_time")
+    __slots__ = ("_compression", "_level", "_needs_keys", "_partition", "_stamps_time")
 
-    def __init__(self, config: TopicConfig) -> None:
+    def __init__(self, config: TopicConfig, partition: str) -> None:
+        self._partition = partition
         self._stamps_time = config.message_timestamp_type == "LogAppendTime"
         self._needs_keys = "compact" in config.cleanup_policy
         self._compression = COMPRESSIONS.get(config.compression_type)
+        self._level = {
+            Compression.GZIP: config.compression_gzip_level,
+            Compression.LZ4: config.compression_lz4_level,
+            Compression.ZSTD: config.compression_zstd_level,
+        }.get(self._compression or Compression.NONE)
 
     @classmethod
-    def for_topic(cls, config: TopicConfig) -> BatchRewriter | None:
+    def for_topic(cls, config: TopicConfig, partition: str) -> BatchRewriter | None:
         """None for the usual topic, whose batches are stored as they come."""
-        rewriter = cls(config)
+        rewriter = cls(config, partition)
         if rewriter._stamps_time or rewriter._needs_keys or rewriter._compression is not None:
             return rewriter
         return None
@@ -47,13 +53,14 @@ class BatchRewriter:
 
     def rewrite(self, header: BatchHeader, batch: memoryview, now_ms: int) -> tuple[BatchHeader, memoryview]:
         if self._needs_keys:
-            _check_keys(batch)
+            check_keys(batch, self._partition)
         if self._compression is not None and header.compression != self._compression:
             batch = memoryview(
                 bytearray(
                     build_batch(
                         read_records(batch, check_crc=False),
                         compression=self._compression,
+                        compression_level=self._level,
                         producer_id=ProducerId(header.producer_id),
                         producer_epoch=ProducerEpoch(header.producer_epoch),
                         base_sequence=header.base_sequence,
@@ -65,12 +72,3 @@ class BatchRewriter:
         if self._stamps_time:
             header = write_log_append_time(batch, now_ms)
         return header, batch
-
-
-def _check_keys(batch: memoryview) -> None:
-    keyless = indexes_without_key(batch)
-    if keyless:
-        raise ProtocolError(
-            ErrorCode.INVALID_RECORD,
-            f"Compacted topic cannot accept message without key: record {keyless[0]} of the batch has none.",
-        )

@@ -108,12 +108,6 @@ def body_of(
     return decompress(header.compression, view[position + HEADER_BYTES : position + header.size_bytes], max_bytes)
 
 
-def indexes_without_key(buffer: Buffer, *, max_bytes: int = DECOMPRESSED_BYTES_MAX) -> list[int]:
-    """Say which records of a batch a compacted topic has to refuse. The CRC is taken to be checked already."""
-    records = read_records(buffer, max_bytes=max_bytes, check_crc=False)
-    return [index for index, record in enumerate(records) if record.key is None]
-
-
 def build_batch(
     records: Sequence[Record],
     *,

@@ -26,7 +26,7 @@ from tidelog.wire.control import (
     read_end_transaction,
 )
 from tidelog.wire.messages.control_records import LeaderChangeMessage, LeaderChangeMessageVoter
-from tidelog.wire.records import Record, build_batch, indexes_without_key, read_records, rebuild_batch
+from tidelog.wire.records import Record, build_batch, read_records, rebuild_batch
 
 NOW = 1_700_000_000_000
 RECORDED = Path(__file__).parents[2] / "data" / "record-batches" / "apache-kafka-4.2-batches.jsonl"
@@ -196,10 +196,6 @@ def test_a_batch_of_which_nothing_is_kept_still_tells_its_offsets_and_producer()
     assert header.compression == Compression.NONE
     assert is_crc_valid(memoryview(cleaned), header)
     assert read_records(cleaned) == []
-
-
-def test_records_without_key_are_found_for_compacted_topics() -> None:
-    assert indexes_without_key(APACHE_KAFKA["snappy"]) == [1, 4]
 
 
 def test_a_flipped_bit_is_noticed_unless_the_crc_was_checked_before() -> None:

@@ -16,6 +16,7 @@ from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import Offset
 from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import LedPartitions
+from tidelog.replica.record_rules import RecordsRefused
 from tidelog.wire.batch import HEADER_BYTES, read_header
 from tidelog.wire.compression import Compression
 from tidelog.wire.messages.produce import (
@@ -207,6 +208,8 @@ class ProduceHandler:
                     answer.error_code = error.code
                     answer.error_message = error.message
                     answer.base_offset = -1
+                    if isinstance(error, RecordsRefused):
+                        answer.record_errors = error.records
                     if leader is not None:
                         leader.batches_refused += 1
                     elif error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
