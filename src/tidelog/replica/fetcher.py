@@ -193,6 +193,9 @@ class Fetcher:
         if not chosen and not any(one.in_session for one in self._fetching.values()):
             self._end_session()
             return None
+        for key in chosen:
+            # It was to be forgotten when it was refused, and came up again before that was said: leaders forget last.
+            self._forgotten.pop(key, None)
         self._number += 1
         request = FetchRequest(
             replica_state=ReplicaState(self._node_id, self._broker_epoch()),

@@ -146,6 +146,22 @@ def test_a_refused_partition_is_left_out_for_a_while_and_harms_no_other() -> Non
     assert named(bench.ask(due_ms)) == [1]
 
 
+def test_a_partition_that_comes_up_again_before_the_leader_was_told_to_forget_it_is_not_forgotten() -> None:
+    bench = Bench()
+    bench.in_session()
+    bench.fetcher.add(bench.follower(3))
+    asked = bench.ask()
+    # A second request is on its way when the first is refused: nothing is sent in between.
+    bench.fetcher.add(bench.follower(4))
+    bench.ask()
+    bench.answer(asked, PartitionData(3, error_code=ErrorCode.UNKNOWN_TOPIC_ID))
+
+    again = bench.ask(NOW_MS + 1000)
+
+    assert named(again) == [3]
+    assert again.request.forgotten_topics_data == []
+
+
 def test_an_answer_about_an_earlier_position_is_not_taken() -> None:
     bench = Bench(1)
     bench.in_session()
