@@ -43,7 +43,7 @@ from tidelog.broker.transaction_markers import LocalMarkers
 from tidelog.broker.transaction_peers import TransactionPeers
 from tidelog.broker.transaction_verification import TransactionVerification
 from tidelog.broker.turn import Turn
-from tidelog.controller.features import SUPPORTED
+from tidelog.controller.features import ADVERTISED
 from tidelog.log.directories import LogDirectories
 from tidelog.metadata.image import ClusterImage
 from tidelog.model.broker_settings import BrokerConfig
@@ -86,6 +86,7 @@ class Parts:
     image: Callable[[], ClusterImage]
     controller_id: Callable[[], NodeId]
     broker_epoch: Callable[[], int]
+    kraft_version: Callable[[], int]
     # What only the controller can do: done here when this node is the controller, passed on when it is not.
     forwarded: Sequence[Served]
     topics: TopicCreation
@@ -107,7 +108,7 @@ def build_dispatch(parts: Parts) -> Dispatch:
     """The dispatcher with every handler. ApiVersions is the one that needs to know the finished table."""
     dispatch: Dispatch
     repeats = RepeatedProduce(parts.partitions, parts.turn, parts.now_ms, parts.config.socket_request_max_bytes)
-    api_versions = ApiVersionsHandler(lambda: dispatch.api_versions, SUPPORTED, parts.image)
+    api_versions = ApiVersionsHandler(lambda: dispatch.api_versions, ADVERTISED, parts.image, parts.kraft_version)
     dispatch = Dispatch([serve(ApiVersionsRequest, api_versions), *_handlers(parts)], parts.turn.write_now, repeats)
     return dispatch
 
@@ -139,6 +140,7 @@ def _handlers(parts: Parts) -> list[Served]:
         serve(
             MetadataRequest,
             MetadataHandler(
+                parts.node_id,
                 image,
                 parts.cluster_id,
                 parts.controller_id,

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
@@ -43,13 +42,14 @@ from tidelog.broker.transaction_coordinator import TransactionCoordinator, trans
 from tidelog.broker.transaction_markers import LocalMarkers
 from tidelog.broker.transaction_peers import TransactionPeers
 from tidelog.broker.turn import Turn
-from tidelog.controller.features import SUPPORTED
+from tidelog.controller.features import ADVERTISED
 from tidelog.controller.state import Controller, Policy
 from tidelog.log.archive import Archive
 from tidelog.log.checkpoints import encode_uuid, read_owner
 from tidelog.log.config import LogConfig
 from tidelog.log.directories import LogDirectories
 from tidelog.log.directory import NO_BROKER_EPOCH, LogDirectory
+from tidelog.log.errors import LogFailed
 from tidelog.metadata.delta import difference
 from tidelog.metadata.image import EMPTY, BrokerRegistration, ClusterImage, Endpoint
 from tidelog.metadata.publisher import Publisher
@@ -261,10 +261,13 @@ class BrokerNode:
         One that is alone goes on with what it has: nobody could take its place.
         """
         if not self._quorum.is_alone:
-            if self._life is not None:
-                self._life.stop()
-            for act in self._on_failed:
-                act()
+            self._fail()
+
+    def _fail(self) -> None:
+        if self._life is not None:
+            self._life.stop()
+        for act in self._on_failed:
+            act()
 
     def _become_ready(self) -> None:
         if self.is_ready:
@@ -283,7 +286,18 @@ class BrokerNode:
 
     def _serve_clients_soon(self) -> None:
         # Not now: this comes from a subscriber of the metadata, and a subscriber cannot bring more of them.
-        self._loop.call_soon(self._serve_clients)
+        self._loop.call_soon(self._serve_clients_or_fail)
+
+    def _serve_clients_or_fail(self) -> None:
+        """A broker that cannot serve must not go on as one that is about to: whoever started it has to know."""
+        try:
+            self._serve_clients()
+        except (OSError, LogFailed) as error:
+            log.error("the broker cannot serve clients", reason=str(error))
+            self._fail()
+        except Exception:
+            log.exception("the broker cannot serve clients")
+            self._fail()
 
     def _serve_clients(self) -> None:
         """The metadata is known: hold the partitions it says, and listen."""
@@ -350,6 +364,7 @@ class BrokerNode:
                 image=lambda: self._publisher.image,
                 controller_id=self._controller_for_clients,
                 broker_epoch=lambda: life.epoch,
+                kraft_version=lambda: store.kraft_version,
                 forwarded=Forwarding(store, quorum.channel, self._loop).wrap_all(
                     passed_on(
                         store,
@@ -421,15 +436,27 @@ class BrokerNode:
 
     async def leave(self) -> None:
         """Hand over what this node leads, before `stop`; patience has an end."""
-        if not self._is_open or (self._quorum.is_alone and len(self._publisher.image.brokers) <= 1):
-            return  # There is nobody to hand over to.
         left = asyncio.Event()
-        if self._life is not None:
-            self._life.leave(left.set)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(left.wait(), LEAVE_SECONDS_MAX)
-        self._quorum.hand_over()
-        await asyncio.sleep(HAND_OVER_SECONDS)
+        self.leave_then(left.set)
+        await left.wait()
+
+    def leave_then(self, left: Callable[[], None]) -> None:
+        """The same, without waiting: `left` is called when it is done, or nobody takes over in time."""
+        if not self._is_open or (self._quorum.is_alone and len(self._publisher.image.brokers) <= 1):
+            left()  # There is nobody to hand over to.
+            return
+        waiting = [left]
+
+        def hand_over() -> None:
+            if waiting:
+                self._quorum.hand_over()
+                self._loop.call_later(HAND_OVER_SECONDS, waiting.pop())
+
+        if self._life is None:
+            hand_over()
+        else:
+            self._life.leave(hand_over)
+            self._loop.call_later(LEAVE_SECONDS_MAX, hand_over)
 
     def stop(self) -> None:
         """Stop cleanly: no more requests, everything on disk, the marker that says so."""
@@ -523,7 +550,7 @@ class BrokerNode:
             endpoints={
                 listener.name: _endpoint(advertised.get(listener.name, listener), port) for listener, port in listeners
             },
-            features=SUPPORTED,
+            features=ADVERTISED,
             rack=self.config.broker_rack,
             directories=tuple(
                 directory.owner.directory_id for directory in self._directories.online() if directory.owner is not None

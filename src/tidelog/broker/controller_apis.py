@@ -1,4 +1,5 @@
-"""The table of APIs on a controller's listener: the quorum's own, those of brokers, and what brokers pass on."""
+"""The table of APIs on a controller's listener: the quorum's own, those of brokers and of other controllers, and what
+brokers pass on."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from tidelog.broker.handlers.alter_partition_reassignments import AlterPartition
 from tidelog.broker.handlers.api_versions import ApiVersionsHandler
 from tidelog.broker.handlers.broker_heartbeat import BrokerHeartbeatHandler
 from tidelog.broker.handlers.broker_registration import BrokerRegistrationHandler
+from tidelog.broker.handlers.controller_registration import ControllerRegistrationHandler
 from tidelog.broker.handlers.create_partitions import CreatePartitionsHandler
 from tidelog.broker.handlers.create_topics import CreateTopicsHandler
 from tidelog.broker.handlers.delete_topics import DeleteTopicsHandler
@@ -29,7 +31,7 @@ from tidelog.broker.raft.answering import QuorumDesk
 from tidelog.broker.raft.metadata_log import MetadataLog
 from tidelog.broker.raft.store import QuorumStore
 from tidelog.broker.settings import LiveSettings
-from tidelog.controller.features import SUPPORTED
+from tidelog.controller.features import ADVERTISED
 from tidelog.model.ids import NodeId
 from tidelog.wire.messages.add_raft_voter import AddRaftVoterRequest
 from tidelog.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -40,6 +42,7 @@ from tidelog.wire.messages.alter_partition_reassignments import AlterPartitionRe
 from tidelog.wire.messages.api_versions import ApiVersionsRequest
 from tidelog.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.wire.messages.broker_registration import BrokerRegistrationRequest
+from tidelog.wire.messages.controller_registration import ControllerRegistrationRequest
 from tidelog.wire.messages.create_partitions import CreatePartitionsRequest
 from tidelog.wire.messages.create_topics import CreateTopicsRequest
 from tidelog.wire.messages.delete_topics import DeleteTopicsRequest
@@ -68,7 +71,10 @@ class ControllerParts:
 def build_controller_dispatch(parts: ControllerParts, *, reachable: bool) -> Dispatch:
     """The dispatcher of a controller; one that is not `reachable` serves its own node only."""
     dispatch: Dispatch
-    api_versions = ApiVersionsHandler(lambda: dispatch.api_versions, SUPPORTED, lambda: parts.store.image)
+    store = parts.store
+    api_versions = ApiVersionsHandler(
+        lambda: dispatch.api_versions, ADVERTISED, lambda: store.image, lambda: store.kraft_version
+    )
     for_others: list[Served] = []
     if reachable:
         from tidelog.broker.quorum_apis import quorum_apis
@@ -96,6 +102,7 @@ def _of_brokers(parts: ControllerParts) -> list[Served]:
         serve(BrokerHeartbeatRequest, BrokerHeartbeatHandler(store, parts.now_ms, parts.heard)),
         serve(AllocateProducerIdsRequest, AllocateProducerIdsHandler(store)),
         serve(AlterPartitionRequest, AlterPartitionHandler(store)),
+        serve(ControllerRegistrationRequest, ControllerRegistrationHandler(store)),
     ]
 
 
@@ -111,7 +118,7 @@ def passed_on(store: QuorumStore, settings: LiveSettings, desk: QuorumDesk, quot
         serve(IncrementalAlterConfigsRequest, IncrementalAlterConfigsHandler(store)),
         serve(AlterClientQuotasRequest, AlterClientQuotasHandler(store)),
         serve(UnregisterBrokerRequest, UnregisterBrokerHandler(store)),
-        serve(UpdateFeaturesRequest, UpdateFeaturesHandler(store)),
+        serve(UpdateFeaturesRequest, UpdateFeaturesHandler(store, lambda: store.kraft_version)),
         serve(DescribeQuorumRequest, DescribeQuorumHandler(desk)),
         serve(AddRaftVoterRequest, AddRaftVoterHandler(desk)),
         serve(RemoveRaftVoterRequest, RemoveRaftVoterHandler(desk)),

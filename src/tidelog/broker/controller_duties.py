@@ -70,6 +70,7 @@ class ControllerDuties:
         self._check_timer: Timer | None = None
         self._check_due_ms = 0
         self._rebalance_timer: Timer | None = None
+        self._take_over_timer: Timer | None = None
         # The connection by which each broker's last sign of life came.
         self._connections: dict[NodeId, AnswersInOrder] = {}
         self._brokers_by_connection: dict[AnswersInOrder, NodeId] = {}
@@ -78,8 +79,7 @@ class ControllerDuties:
 
     def lead(self) -> None:
         """This node has begun to take commands."""
-        self._commands.submit(bootstrap, _complain)
-        self._commands.submit(elect_leaderless, _complain)
+        self._take_over()
         self._connections.clear()
         self._brokers_by_connection.clear()
         self._check_soon()
@@ -89,9 +89,27 @@ class ControllerDuties:
             # Whoever died with the last controller, or because of it, is not waited for.
             self._suspect(broker.broker_id)
 
+    def _take_over(self) -> None:
+        """What a new cluster begins with, and what an earlier controller left undone."""
+        if not self._is_controller() or self._stopped:
+            return
+        self._commands.submit(bootstrap, _complain)
+
+        def elected(outcome: ProtocolError | None) -> None:
+            _complain(outcome)
+            if outcome is not None and self._take_over_timer is None:
+                # Perhaps the disk was full: as long as this node is the controller nobody else will do it.
+                self._take_over_timer = self._timers.call_later(self._check_seconds, again)
+
+        def again() -> None:
+            self._take_over_timer = None
+            self._take_over()
+
+        self._commands.submit(elect_leaderless, elected)
+
     def stop(self) -> None:
         self._stopped = True
-        for timer in (self._check_timer, self._rebalance_timer):
+        for timer in (self._check_timer, self._rebalance_timer, self._take_over_timer):
             if timer is not None:
                 timer.cancel()
 
@@ -116,9 +134,10 @@ class ControllerDuties:
             self._commands.submit(lambda controller: fence_silent(controller, self._now_ms()), self._fenced)
 
     def _fenced(self, outcome: NodeId | ProtocolError | None) -> None:
-        if isinstance(outcome, ProtocolError):
-            return  # Not the controller any more; the next time it is, it begins anew.
-        if outcome is None:
+        if isinstance(outcome, ProtocolError) and not self._is_controller():
+            return  # The next time it is, it begins anew.
+        if outcome is None or isinstance(outcome, ProtocolError):
+            # A controller that could not write goes on looking: it may have room the next time.
             self._check_soon()
             return
         log.warning("a broker was silent for too long and is fenced", broker=outcome)
@@ -193,7 +212,7 @@ class ControllerDuties:
             return
 
         def elected(outcome: list[Elected] | ProtocolError) -> None:
-            if not isinstance(outcome, ProtocolError) and self._rebalance_timer is None and not self._stopped:
+            if self._is_controller() and self._rebalance_timer is None and not self._stopped:
                 self._rebalance_timer = self._timers.call_later(self._rebalance_seconds, self._rebalance)
 
         self._commands.submit(lambda controller: elect_leaders(controller, ElectionType.PREFERRED, None), elected)

@@ -171,6 +171,10 @@ class BrokerLife:
         if self.stage is Stage.GONE:
             return
         code = response.code if isinstance(response, ProtocolError) else response.error_code
+        if code == ErrorCode.STALE_BROKER_EPOCH and self.stage is Stage.LEAVING:
+            # Others lead already what it led.
+            self._go()
+            return
         if code == ErrorCode.STALE_BROKER_EPOCH and self._registration is not None:
             # It was forgotten, or taken for dead and replaced: it comes back as another incarnation of itself.
             self._registration = msgspec.structs.replace(

@@ -11,6 +11,7 @@ from uuid import UUID
 from tidelog.broker.controller_apis import ControllerParts, build_controller_dispatch
 from tidelog.broker.controller_channel import ControllerChannel
 from tidelog.broker.controller_duties import ControllerDuties
+from tidelog.broker.controller_presence import ControllerPresence
 from tidelog.broker.dispatch import Dispatch
 from tidelog.broker.logs import log
 from tidelog.broker.mutation_quotas import MutationQuotas
@@ -24,10 +25,12 @@ from tidelog.broker.raft.store import QuorumStore
 from tidelog.broker.raft.voters import Addresses, configured_voters
 from tidelog.broker.settings import LiveSettings
 from tidelog.controller.brokers import register
+from tidelog.controller.features import ADVERTISED
 from tidelog.controller.state import Controller
 from tidelog.log.directory import LogDirectory
 from tidelog.log.errors import LogFailed
-from tidelog.metadata.image import BrokerRegistration, ClusterImage
+from tidelog.metadata import image as metadata
+from tidelog.metadata.image import BrokerRegistration, ClusterImage, ControllerRegistration
 from tidelog.metadata.publisher import Publisher
 from tidelog.model.broker_settings import BrokerConfig
 from tidelog.model.errors import ProtocolError
@@ -70,6 +73,7 @@ class QuorumNode:
         self.channel: ControllerChannel
         self._duties: ControllerDuties | None = None
         self._driver: QuorumDriver | None = None
+        self._presence: ControllerPresence | None = None
         self.dispatch: Dispatch | None = None
 
     @property
@@ -168,6 +172,20 @@ class QuorumNode:
         if config.is_controller:
             self._prepare_to_control(cluster_id, driver, settings, mutation_quotas)
         self.store.start(driver)
+        if config.is_controller and controller_listeners:
+            self._show_presence(me, controller_listeners)
+
+    def _show_presence(self, me: Voter, listeners: Sequence[tuple[ListenerAddress, int]]) -> None:
+        """Have this controller known to the cluster. One that nobody can reach has nothing to tell."""
+        protocols = {listener.name: listener.security_protocol for listener, _ in listeners}
+        endpoints = {
+            point.listener: metadata.Endpoint(point.listener, point.host, point.port, protocols.get(point.listener, 0))
+            for point in me.endpoints
+        }
+        registration = ControllerRegistration(self._node_id, self._ports.entropy.uuid(), endpoints, ADVERTISED)
+        presence = ControllerPresence(registration, self.channel, lambda: self._publisher.image, self._loop)
+        self._presence = presence
+        self._publisher.subscribe(lambda _: presence.look())
 
     def _prepare_to_control(
         self, cluster_id: str, driver: QuorumDriver, settings: LiveSettings, mutation_quotas: MutationQuotas
@@ -235,6 +253,8 @@ class QuorumNode:
         """No more requests, no more votes."""
         if self._duties is not None:
             self._duties.stop()
+        if self._presence is not None:
+            self._presence.stop()
         if self._driver is not None:
             self.channel.close()
             self._driver.stop()

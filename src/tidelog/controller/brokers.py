@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from tidelog.controller import leadership
-from tidelog.controller.features import check_broker_features
+from tidelog.controller.features import check_supports
 from tidelog.controller.sessions import Session
 from tidelog.controller.state import Controller
 from tidelog.machine.runtime import Result
@@ -54,7 +54,7 @@ def register(
     """
     known = controller.image.brokers.get(wanted.broker_id)
     _check_directories(controller, wanted)
-    check_broker_features(controller.image, wanted)
+    check_supports(controller.image, f"broker {wanted.broker_id}", wanted.features)
     records: list[Message] = []
     if known is not None and known.incarnation_id == wanted.incarnation_id:
         epoch, fenced, in_shutdown = known.epoch, known.fenced, known.in_controlled_shutdown

@@ -1,6 +1,6 @@
 """Features: what this software can run with, what the cluster has agreed on, and the first records of an empty log.
 
-ApiVersions advertises SUPPORTED and the features of the image. A feature is listed here only when all of it is served.
+ApiVersions tells of ADVERTISED and the features of the image. A feature is listed here only when all of it is served.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from tidelog.controller.state import Controller
 from tidelog.machine.runtime import Result
-from tidelog.metadata.image import BrokerRegistration, ClusterImage, FeatureRange
+from tidelog.metadata.image import ClusterImage, FeatureRange
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.wire.messages.metadata_records import FeatureLevelRecord
 from tidelog.wire.schema import Message
@@ -32,12 +32,19 @@ TRANSACTION_VERSION_HIGHEST: Final = 2
 GROUP_VERSION: Final = "group.version"
 GROUP_VERSION_HIGHEST: Final = 1
 
+# Whether the voters of the quorum are a setting (0) or records in its log (1, KIP-853). The quorum decides it when the
+# cluster is made, and keeps it itself: it is never among the features of the image.
+KRAFT_VERSION: Final = "kraft.version"
+KRAFT_VERSION_HIGHEST: Final = 1
+
 SUPPORTED: Final[Mapping[str, FeatureRange]] = {
     METADATA_VERSION: FeatureRange(METADATA_VERSION_LOWEST, METADATA_VERSION_HIGHEST),
     TRANSACTION_VERSION: FeatureRange(0, TRANSACTION_VERSION_HIGHEST),
     GROUP_VERSION: FeatureRange(0, GROUP_VERSION_HIGHEST),
     ELIGIBLE_LEADER_REPLICAS: FeatureRange(0, ELIGIBLE_LEADER_REPLICAS_HIGHEST),
 }
+# What nodes tell each other and their clients.
+ADVERTISED: Final[Mapping[str, FeatureRange]] = {**SUPPORTED, KRAFT_VERSION: FeatureRange(0, KRAFT_VERSION_HIGHEST)}
 
 
 class Direction(IntEnum):
@@ -66,19 +73,35 @@ def bootstrap(controller: Controller) -> Result[Message, None]:
 
 
 def update_features(
-    controller: Controller, updates: Sequence[FeatureUpdate], *, validate_only: bool
+    controller: Controller, updates: Sequence[FeatureUpdate], *, validate_only: bool, kraft_version: int = 0
 ) -> Result[Message, ProtocolError | None]:
-    """Set the levels of some features, all of them or none (UpdateFeatures)."""
+    """Set the levels of some features, all of them or none (UpdateFeatures); `kraft_version` is what the quorum has."""
     try:
         for update in updates:
-            _check_update(controller.image, update)
+            if update.name == KRAFT_VERSION:
+                _check_kraft_version(update.level, kraft_version)
+            else:
+                _check_update(controller.image, update)
         if len({update.name for update in updates}) != len(updates):
             raise ProtocolError(ErrorCode.INVALID_REQUEST, "A feature is named more than once.")
     except ProtocolError as error:
         return Result([], error)
     if validate_only:
         return Result([], None)
-    return Result([FeatureLevelRecord(name=update.name, feature_level=update.level) for update in updates], None)
+    records = [
+        FeatureLevelRecord(name=update.name, feature_level=update.level)
+        for update in updates
+        if update.name != KRAFT_VERSION
+    ]
+    return Result(records, None)
+
+
+def _check_kraft_version(level: int, current: int) -> None:
+    if level != current:
+        raise ProtocolError(
+            ErrorCode.INVALID_UPDATE_VERSION,
+            f"{KRAFT_VERSION} is at level {current} since the cluster was made, and stays there.",
+        )
 
 
 def _check_update(image: ClusterImage, update: FeatureUpdate) -> None:
@@ -100,6 +123,9 @@ def _check_update(image: ClusterImage, update: FeatureUpdate) -> None:
     ranges += [
         (f"broker {node}", broker.features.get(name, FeatureRange(0, 0))) for node, broker in image.brokers.items()
     ]
+    ranges += [
+        (f"controller {node}", one.features.get(name, FeatureRange(0, 0))) for node, one in image.controllers.items()
+    ]
     for who, (lowest, highest) in ranges:
         if not lowest <= level <= highest:
             raise ProtocolError(
@@ -108,12 +134,12 @@ def _check_update(image: ClusterImage, update: FeatureUpdate) -> None:
             )
 
 
-def check_broker_features(image: ClusterImage, broker: BrokerRegistration) -> None:
-    """A broker may only join if it can run with each feature at the level the cluster has agreed on."""
+def check_supports(image: ClusterImage, who: str, features: Mapping[str, FeatureRange]) -> None:
+    """A node may only join if it can run with each feature at the level the cluster has agreed on."""
     for name, level in image.features.items():
-        lowest, highest = broker.features.get(name, FeatureRange(0, 0))
+        lowest, highest = features.get(name, FeatureRange(0, 0))
         if not lowest <= level <= highest:
             raise ProtocolError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"The cluster runs with {name} {level}, but broker {broker.broker_id} supports {lowest} to {highest}.",
+                f"The cluster runs with {name} {level}, but {who} supports {lowest} to {highest}.",
             )

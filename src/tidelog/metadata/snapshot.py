@@ -21,7 +21,7 @@ def records_of(image: ClusterImage) -> Iterator[Message]:
     for name, level in image.features.items():
         yield wire.FeatureLevelRecord(name=name, feature_level=level)
     for controller in image.controllers.values():
-        yield _controller_record(controller)
+        yield controller_record(controller)
     for broker in image.brokers.values():
         yield broker_record(broker)
     for topic in image.topics_by_id.values():
@@ -82,7 +82,7 @@ def broker_record(broker: BrokerRegistration) -> wire.RegisterBrokerRecord:
     )
 
 
-def _controller_record(controller: ControllerRegistration) -> wire.RegisterControllerRecord:
+def controller_record(controller: ControllerRegistration) -> wire.RegisterControllerRecord:
     return wire.RegisterControllerRecord(
         controller_id=controller.controller_id,
         incarnation_id=controller.incarnation_id,

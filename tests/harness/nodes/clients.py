@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from harness.nodes.world import Process
 from tidelog.broker.peers import Peer, PeerFailed, Peers
 from tidelog.metadata.image import ClusterImage
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import PartitionIndex
 from tidelog.model.listeners import Address
 from tidelog.wire.batch import iter_headers
 from tidelog.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 CLIENTS = "clients"
 ACKS_ALL = -1
+SERVED_SECONDS_MAX = 10.0
+ASK_AGAIN_SECONDS = 0.1
 PARTITIONS = 2
 Spot = tuple[UUID, int, int]  # Topic, partition, offset.
 
@@ -82,9 +86,10 @@ class Clients:
 
     def write(self) -> None:
         found = self._partition()
-        if found is None:
-            return
-        topic_id, index, leader = found
+        if found is not None:
+            self._write(*found)
+
+    def _write(self, topic_id: UUID, index: int, leader: int, refused: Callable[[], object] = lambda: None) -> None:
         self._values += 1
         value = f"value-{self._values}".encode()
         batch = build_batch([Record(0, 1_700_000_000_000, None, value)])
@@ -92,10 +97,13 @@ class Clients:
 
         def answered(response: ProduceResponse | PeerFailed) -> None:
             if isinstance(response, PeerFailed):
+                refused()
                 return
             answer = response.responses[0].partition_responses[0]
             if answer.error_code == ErrorCode.NONE:
                 self._note(self.written, (topic_id, index, answer.base_offset), value)
+            else:
+                refused()
 
         self._to(leader).send(ProduceRequest(None, ACKS_ALL, 3000, [data]), answered, timeout_ms=8000)
 
@@ -151,3 +159,46 @@ class Clients:
             for spot, value in promised.items():
                 if found.get(spot) != value:
                     cluster.referee.fail(f"{spot} held {value!r} and holds {found.get(spot)!r} now")
+
+    def check_that_all_is_served(self) -> None:
+        """When all are back every partition takes a record with acks=all, and soon, and gives it to readers."""
+        cluster = self._cluster
+        self._purpose = "afterwards"
+        node: Any = cluster.machines[1].node
+        image: ClusterImage = node._publisher.image
+        partitions = [(topic.topic_id, index) for topic in image.topics_by_id.values() for index in topic.partitions]
+        self.written, before = {}, self.written
+        for partition in partitions:
+            self._write_until_taken(*partition)
+        self._wait(lambda: {spot[:2] for spot in self.written} >= set(partitions), "took no record")
+        found: dict[Spot, bytes] = {}
+
+        def read() -> bool:
+            for topic_id, index, offset in self.written.keys() - found.keys():
+                self._read(topic_id, index, self._leader(topic_id, index), found, offset)
+            return self.written.keys() <= found.keys()
+
+        self._wait(read, "gave no record")
+        self.written = {**before, **self.written}
+
+    def _leader(self, topic_id: UUID, index: int) -> int:
+        node: Any = self._cluster.machines[1].node
+        image: ClusterImage = node._publisher.image
+        return image.topics_by_id[topic_id].partitions[PartitionIndex(index)].leader
+
+    def _write_until_taken(self, topic_id: UUID, index: int) -> None:
+        def again() -> None:
+            self._cluster.world.after(ASK_AGAIN_SECONDS, lambda: self._write_until_taken(topic_id, index))
+
+        leader = self._leader(topic_id, index)
+        if leader < 0:
+            again()
+        else:
+            self._write(topic_id, index, leader, again)
+
+    def _wait(self, is_done: Callable[[], bool], problem: str) -> None:
+        end = self._cluster.world.now + SERVED_SECONDS_MAX
+        while not is_done():
+            if self._cluster.world.now > end:
+                self._cluster.referee.fail(f"some partition {problem} within {SERVED_SECONDS_MAX:.0f} s")
+            self._cluster.run(ASK_AGAIN_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from harness.nodes.network import Bound, Network, SimulatedDialer, SimulatedListener
@@ -34,6 +35,10 @@ class Machine:
     @property
     def is_up(self) -> bool:
         return self.process is not None and self.process.alive
+
+    @property
+    def is_paused(self) -> bool:
+        return self.process is not None and self.process.paused
 
     def properties(self) -> dict[str, str]:
         voters = ",".join(f"{node}@node-{node}:{9100 + node}" for node in self.cluster.voter_ids)
@@ -119,6 +124,27 @@ class Machine:
         self.disk.locked.clear()
         self._hang_up()
 
+    def leave(self, left: Callable[[], None]) -> None:
+        """A stop as service managers do it: others lead first. `left` is called when the process has ended."""
+        assert self.node is not None and self.process is not None
+        process = self.process
+
+        def end() -> None:
+            if self.process is process and process.alive:
+                self.stop()
+                left()
+
+        self.node.leave_then(end)
+
+    def pause(self) -> None:
+        """SIGSTOP: its connections stay open, its time passes, it does nothing."""
+        if self.process is not None:
+            self.process.pause()
+
+    def resume(self) -> None:
+        if self.process is not None and self.is_paused:
+            self.process.resume()
+
     def _end(self) -> None:
         assert self.process is not None
         self.process.die()
@@ -171,6 +197,7 @@ class NodeCluster:
         self.network.cuts.clear()
         for machine in self.machines.values():
             machine.disk.capacity_bytes = None
+            machine.resume()
             if not machine.is_up:
                 machine.start()
         end = self.world.now + seconds_max

@@ -7,12 +7,15 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 from unittest.mock import patch
 
+from tidelog.broker import lifecycle
+from tidelog.broker.peers import Peer
 from tidelog.broker.raft import snapshots
 from tidelog.broker.raft.metadata_log import MetadataLog
 from tidelog.controller import leadership
 from tidelog.metadata.image import ClusterImage
 from tidelog.metadata.snapshot import records_of
 from tidelog.raft import leading
+from tidelog.replica.fetcher import Fetcher
 from tidelog.replica.in_sync import InSync
 from tidelog.wire.schema import Message
 
@@ -40,5 +43,9 @@ MUTANTS: Final[dict[str, AbstractContextManager[Any]]] = {
     "a broker that comes back keeps leading what it may have lost": patch.object(
         leadership, "departed", _nobody_leaves
     ),
+    "who hears nothing from another node waits for ever": patch.object(Peer, "_on_alarm", _nothing),
+    "a broker that is not registered does not ask again": patch.object(lifecycle, "RETRY_SECONDS", 1e9),
+    "a broker whose sign of life was lost gives no other": patch.object(lifecycle.BrokerLife, "_again", _nothing),
+    "a follower that synced first does not go on": patch.object(Fetcher, "resume", _nothing),
     "a leader acknowledges what no follower has": patch.object(InSync, "lowest_end", lambda self, own_end: own_end),
 }

@@ -89,9 +89,16 @@ class SimulatedStream:
             if not self._network.is_open(self._target, self._place):
                 self._stalled_back = True
             elif not self._stalled_back and self._process.alive and not self._closed:
-                act()
+                self._hear(act)
 
         world.after(self._back_at - world.now, deliver)
+
+    def _hear(self, act: Callable[[], None]) -> None:
+        """Now, or when the caller is no longer paused."""
+        if not self._process.paused:
+            act()
+        else:
+            self._process.call_soon(lambda: None if self._closed else act())
 
     def _arrive(self) -> None:
         if self._closed:
@@ -178,6 +185,9 @@ class ServedConnection:
     def receive(self, frame: bytes) -> None:
         if self.closed or not self.process.alive:
             return
+        if self.process.paused:
+            self.process.call_soon(self.receive, frame)
+            return
         turn = self._listener.turn
         turn.begin()
         view = memoryview(bytearray(frame))
@@ -215,8 +225,8 @@ class ServedConnection:
         self._calls.clear()
         self._listener.connections.pop(self, None)
         self._stream.break_off()
-        if self.process.alive and self._listener.connection_closed is not None:
-            self._listener.connection_closed(self)
+        if self._listener.connection_closed is not None:
+            self.process.call_soon(self._listener.connection_closed, self)
 
 
 def _joined(output: Any) -> bytes:

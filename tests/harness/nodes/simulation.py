@@ -18,6 +18,10 @@ from tidelog.broker.logs import EventLog
 SECONDS = 20.0
 STEP_SECONDS = 0.05
 REQUEST_SECONDS_MAX = 40.0
+# How long the nodes may take to find each other when all are back: after anything, and after crashes alone, where
+# every machine says at once that a process is gone.
+AGREE_SECONDS_MAX = 60.0
+AGREE_AFTER_CRASHES_SECONDS_MAX = 25.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class Plan:
 
     # Everything that is acknowledged is on the disk: then any number of machines may lose power at once.
     synced: bool
+    # Processes die, stop and stand still; machines, disks and the network are well.
+    crashes_only: bool
     faults_per_second: float
     writes_per_second: float
     topics_per_second: float
@@ -35,6 +41,7 @@ class Plan:
     def of(cls, random: Random) -> Plan:
         return cls(
             synced=random.random() < 0.5,
+            crashes_only=random.random() < 0.4,
             faults_per_second=random.choice([0.2, 0.5, 1.0]),
             writes_per_second=random.choice([2, 10]),
             topics_per_second=random.choice([0.2, 1]),
@@ -67,11 +74,15 @@ class Simulation:
         self._seconds = seconds
         self._crashes = 0
         self._has_forgotten = False
+        self._is_over = False
+        crashes = [self._kill, self._kill, self._kill_all, self._stop, self._leave, self._pause]
+        others = [self._lose_power, self._cut, self._cut, self._isolate, self._slow, self._leap, self._fill_disk]
+        self._faults = crashes if self.plan.crashes_only else crashes + others
 
     def run(self) -> Outcome:
         """Raises Violation when a promise is broken, and whatever else goes wrong inside a node."""
         cluster = self.cluster
-        with _listening_to_failures():
+        with listening_to_failures():
             for machine in cluster.machines.values():
                 machine.start()
             end = cluster.world.now + self._seconds
@@ -81,10 +92,15 @@ class Simulation:
                 self._maybe(self.plan.writes_per_second, self.clients.write)
                 self._maybe(self.plan.writes_per_second / 4, self.clients.read)
                 self._maybe(self.plan.faults_per_second, self._fault)
-            cluster.settle()
-            # Longer than any request may wait on a connection that a cut has left hanging.
-            cluster.run(REQUEST_SECONDS_MAX)
-            cluster.settle()
+            self._is_over = True
+            if self.plan.crashes_only:
+                cluster.settle(AGREE_AFTER_CRASHES_SECONDS_MAX)
+            else:
+                cluster.settle(AGREE_SECONDS_MAX)
+                # Longer than any request may wait on a connection that a cut has left hanging.
+                cluster.run(REQUEST_SECONDS_MAX)
+                cluster.settle(AGREE_SECONDS_MAX)
+            self.clients.check_that_all_is_served()
             self.clients.check_everything()
         return Outcome(
             cluster.world.steps,
@@ -106,19 +122,7 @@ class Simulation:
             # again nobody else may fail: without a sync no broker could promise more.
             self._has_forgotten = not self._all_in_sync()
             return
-        self.random.choice(
-            [
-                self._kill,
-                self._kill,
-                self._lose_power,
-                self._stop,
-                self._cut,
-                self._isolate,
-                self._slow,
-                self._leap,
-                self._fill_disk,
-            ]
-        )()
+        self.random.choice(self._faults)()
 
     def _victim(self) -> Machine | None:
         up = self.cluster.up
@@ -129,7 +133,8 @@ class Simulation:
             if not machine.is_up:
                 machine.start()
 
-        self.cluster.world.after(self.random.choice([0.05, 1.0, 4.0, 12.0]) * self.random.random(), start)
+        delay = self.random.choice([0.05, 1.0, 4.0, 12.0]) * self.random.random()
+        self.cluster.world.after(0.0 if self._is_over else delay, start)
 
     def _kill(self) -> None:
         machine = self._victim()
@@ -138,9 +143,26 @@ class Simulation:
             machine.kill()
             self._bring_back(machine)
 
+    def _kill_all(self) -> None:
+        for machine in self.cluster.up:
+            self._crashes += 1
+            machine.kill()
+            self._bring_back(machine)
+
+    def _pause(self) -> None:
+        machine = self._victim()
+        if machine is not None:
+            machine.pause()
+            self.cluster.world.after(self.random.choice([0.3, 2.0, 12.0]) * self.random.random(), machine.resume)
+
+    def _leave(self) -> None:
+        machine = self._victim()
+        if machine is not None and machine.node is not None and machine.node.is_ready and not machine.is_paused:
+            machine.leave(lambda: self._bring_back(machine))
+
     def _stop(self) -> None:
         machine = self._victim()
-        if machine is not None and machine.node is not None and machine.node.is_ready:
+        if machine is not None and machine.node is not None and machine.node.is_ready and not machine.is_paused:
             machine.stop()
             self._bring_back(machine)
 
@@ -205,7 +227,7 @@ class Simulation:
 
 
 @contextmanager
-def _listening_to_failures() -> Iterator[None]:
+def listening_to_failures() -> Iterator[None]:
     """What a node would only log and survive is ours to mend; all else that it logs is not looked at."""
 
     def fail(self: EventLog, event: str, **fields: object) -> None:

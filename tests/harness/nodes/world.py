@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
@@ -37,36 +38,54 @@ class World:
         self.random = Random(seed)
         self.now = 0.0
         self.steps = 0
-        self._queue: list[tuple[float, int, Event]] = []
+        self._queue: list[tuple[float, int, Event, Callable[[], object]]] = []
         self._order = count()
 
     def after(self, seconds: float, callback: Callable[[], object]) -> Event:
         event = Event(callback)
-        heappush(self._queue, (self.now + max(seconds, 0.0), next(self._order), event))
+        self.at(self.now + max(seconds, 0.0), event, callback)
         return event
+
+    def at(self, time: float, event: Event, act: Callable[[], object]) -> None:
+        """Call `act` then, unless the event is cancelled."""
+        heappush(self._queue, (time, next(self._order), event, act))
 
     def run_until(self, end: float) -> None:
         while self._queue and self._queue[0][0] <= end:
-            at, _, event = heappop(self._queue)
+            at, _, event, act = heappop(self._queue)
             self.now = max(self.now, at)
             if not event.cancelled:
                 self.steps += 1
-                event.callback()
+                act()
         self.now = end
 
 
 class Process:
-    """One life of a node: its loop, its threads, its clock, its chance. After `die` nothing of it happens any more."""
+    """One life of a node: its loop, its threads, its clock, its chance. After `die` nothing of it happens any more.
+
+    While it is paused its time passes and it does nothing; then all that came meanwhile happens at once.
+    """
 
     def __init__(self, world: World, clock_offset_ms: int) -> None:
         self.world = world
         self.alive = True
+        self.paused = False
+        self._missed: list[Event] = []
         self.clock = ProcessClock(world, clock_offset_ms)
         self.entropy = SeededEntropy(world.random)
         self.executor = SimulatedThreads(self)
 
     def die(self) -> None:
         self.alive = False
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
+        missed, self._missed = self._missed, []
+        for event in missed:
+            self.world.at(self.world.now, event, partial(self._run, event))
 
     # The loop, as far as a broker uses it.
 
@@ -79,11 +98,15 @@ class Process:
     call_soon_threadsafe = call_soon
 
     def call_later(self, delay: float, callback: Callable[..., object], *arguments: object) -> Event:
-        return self.world.after(delay, lambda: self._run(callback, arguments))
+        event = Event(lambda: callback(*arguments))
+        self.world.at(self.world.now + max(delay, 0.0), event, partial(self._run, event))
+        return event
 
-    def _run(self, callback: Callable[..., object], arguments: tuple[object, ...]) -> None:
-        if self.alive:
-            callback(*arguments)
+    def _run(self, event: Event) -> None:
+        if self.alive and self.paused:
+            self._missed.append(event)
+        elif self.alive and not event.cancelled:
+            event.callback()
 
 
 class ProcessClock:

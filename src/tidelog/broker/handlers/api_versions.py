@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from tidelog.broker.call import Call
+from tidelog.controller.features import KRAFT_VERSION
 from tidelog.metadata.image import ClusterImage, FeatureRange
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.api_versions import (
@@ -28,10 +29,13 @@ class ApiVersionsHandler:
         served: Callable[[], list[ApiVersion]],
         supported_features: Mapping[str, FeatureRange],
         image: Callable[[], ClusterImage],
+        kraft_version: Callable[[], int],
     ) -> None:
+        """`kraft_version` is the level that the quorum has: the image does not hold it."""
         self._served = served
         self._supported = supported_features
         self._image = image
+        self._kraft_version = kraft_version
 
     def __call__(self, call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
         version = call.header.api_version
@@ -50,7 +54,9 @@ class ApiVersionsHandler:
             ],
             finalized_features_epoch=image.offset,
             finalized_features=[
-                FinalizedFeatureKey(name, level, level) for name, level in image.features.items() if level > 0
+                FinalizedFeatureKey(name, level, level)
+                for name, level in {**image.features, KRAFT_VERSION: self._kraft_version()}.items()
+                if level > 0
             ],
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from tidelog.broker.call import Call
-from tidelog.metadata.image import ClusterImage, TopicImage
+from tidelog.metadata.image import BrokerRegistration, ClusterImage, TopicImage
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_NODE, ZERO_UUID, NodeId, TopicId
 from tidelog.model.names import check_topic_name, is_internal
@@ -32,12 +32,14 @@ class CreatesTopics(Protocol):
 class MetadataHandler:
     def __init__(
         self,
+        node_id: NodeId,
         image: Callable[[], ClusterImage],
         cluster_id: str,
         controller: Callable[[], NodeId],
         auto_create: Callable[[], bool],
         topics: CreatesTopics,
     ) -> None:
+        self._node_id = node_id
         self._image = image
         self._cluster_id = cluster_id
         self._controller = controller
@@ -76,13 +78,22 @@ class MetadataHandler:
         return MetadataResponse(
             brokers=[
                 MetadataResponseBroker(broker.broker_id, endpoint.host, endpoint.port, broker.rack)
-                for broker in image.unfenced_brokers()
+                for broker in self._brokers(image)
                 if (endpoint := broker.endpoints.get(listener)) is not None
             ],
             cluster_id=self._cluster_id,
             controller_id=self._controller(),
             topics=topics,
         )
+
+    def _brokers(self, image: ClusterImage) -> list[BrokerRegistration]:
+        """Those that clients are sent to; while the cluster has let nobody in, the one that was asked.
+
+        It is there, and there are clients that forget everybody, for good, when they are told of no broker at all.
+        """
+        unfenced = list(image.unfenced_brokers())
+        own = image.brokers.get(self._node_id)
+        return unfenced if unfenced or own is None else [own]
 
     def _one(
         self, image: ClusterImage, name: str | None, topic_id: TopicId, errors: dict[str, ErrorCode]

@@ -3,6 +3,7 @@ a downgrade. v2: one error for all."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from tidelog.broker.call import Call
@@ -20,8 +21,9 @@ FIRST_VERSION_WITHOUT_RESULTS: Final = 2
 
 
 class UpdateFeaturesHandler:
-    def __init__(self, commands: Commands) -> None:
+    def __init__(self, commands: Commands, kraft_version: Callable[[], int]) -> None:
         self._commands = commands
+        self._kraft_version = kraft_version
 
     def __call__(self, call: Call, request: UpdateFeaturesRequest) -> None:
         version = call.header.api_version
@@ -38,7 +40,10 @@ class UpdateFeaturesHandler:
             call.answer(UpdateFeaturesResponse(0, code, message, results))
 
         self._commands.submit(
-            lambda controller: update_features(controller, updates, validate_only=request.validate_only), answer
+            lambda controller: update_features(
+                controller, updates, validate_only=request.validate_only, kraft_version=self._kraft_version()
+            ),
+            answer,
         )
 
 

@@ -24,6 +24,7 @@ from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_NODE, LeaderEpoch, NodeId, Offset
 from tidelog.raft import effects as do
 from tidelog.raft.ports import SnapshotId
+from tidelog.raft.replicas import DYNAMIC_VOTERS_LEVEL, STATIC_VOTERS_LEVEL
 from tidelog.raft.voter_history import VoterHistory
 from tidelog.wire.schema import Message
 
@@ -91,6 +92,11 @@ class QuorumStore:
     def is_controller(self) -> bool:
         """Whether commands may be submitted here."""
         return self._runtime.role is Role.LEADING
+
+    @property
+    def kraft_version(self) -> int:
+        """Whether the voters are a setting or records: the level of that feature (KIP-853)."""
+        return DYNAMIC_VOTERS_LEVEL if self.voters.is_dynamic else STATIC_VOTERS_LEVEL
 
     def when_leading(self, act: Callable[[], None]) -> None:
         """Call `act` each time this node begins to take commands."""
