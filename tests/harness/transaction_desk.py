@@ -16,7 +16,7 @@ from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import LeaderEpoch, Offset, PartitionIndex, ProducerEpoch, ProducerId, TopicName, TopicPartition
 from tidelog.transactions.calls import Again, Ending, Outcome
 from tidelog.transactions.codec import decode_record, encode_key, encode_value
-from tidelog.transactions.end import complete, end_transaction
+from tidelog.transactions.end import end_transaction, markers_written, write_completed
 from tidelog.transactions.expiry import expire, loaded
 from tidelog.transactions.init import Asked, Initialized, init_producer
 from tidelog.transactions.partitions import add_partitions, verify_partitions
@@ -64,7 +64,9 @@ class TransactionDesk:
         return self._runtime.machine
 
     def transaction(self, transactional_id: str = ID) -> Transaction:
-        return self.shard.transactions[transactional_id]
+        transaction = self.shard.newest(transactional_id)
+        assert transaction is not None, f"{transactional_id} is not known"
+        return transaction
 
     # The journal of the runtime.
 
@@ -156,7 +158,11 @@ class TransactionDesk:
         while self.endings:
             ending = self.endings.pop(0)
             self.delivered.append(ending)
-            self._submit(lambda shard, ended=ending: complete(shard, ended, self.now_ms))
+            markers_written(self.shard, ending, self.now_ms)
+
+    def write_completed(self) -> None:
+        """What is complete is written down, as it is after a while."""
+        self._submit(write_completed)
 
     def pass_time(self, milliseconds: int) -> None:
         """Let time pass, with every deadline at its moment."""

@@ -73,6 +73,20 @@ def zombies_that_may_end_transactions(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(end, "check_producer", lambda *_: None)
 
 
+def ends_that_are_complete_before_their_markers(patch: pytest.MonkeyPatch) -> None:
+    deliver = transaction_shard.TransactionShardHost.deliver
+
+    def hasty(self: Any, ending: Any) -> None:
+        self._delivered(ending)
+        deliver(self, ending)
+
+    patch.setattr(transaction_shard.TransactionShardHost, "deliver", hasty)
+
+
+def ends_that_are_never_written_down(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(transaction_shard, "write_completed", lambda _: Result((), None))
+
+
 def decisions_that_a_crash_forgets(patch: pytest.MonkeyPatch) -> None:
     loaded = transaction_shard.loaded
 
@@ -121,7 +135,7 @@ def late_ends_that_end_the_next_transaction(patch: pytest.MonkeyPatch) -> None:
     end_transaction = end.end_transaction
 
     def gullible(shard: Any, transactional_id: str, producer: Any, *rest: Any) -> Any:
-        transaction = shard.transactions.get(transactional_id)
+        transaction = shard.newest(transactional_id)
         if transaction is not None and producer.id == transaction.producer.id:
             producer = transaction.producer
         return end_transaction(shard, transactional_id, producer, *rest)
@@ -161,6 +175,8 @@ MUTANTS: dict[Mutate, int] = {
     readers_that_see_what_is_not_decided: 1,
     batches_that_begin_a_transaction_nobody_knows: 1,
     zombies_that_may_end_transactions: 1,
+    ends_that_are_complete_before_their_markers: 1,
+    ends_that_are_never_written_down: 1,
     decisions_that_a_crash_forgets: 1,
     transactions_that_never_time_out: 1,
     prepared_transactions_that_time_out: 1,

@@ -7,12 +7,12 @@ Decides nothing about transactions: that is `transactions/`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from tidelog.broker.logs import log
 from tidelog.broker.marker_waits import MarkerWaits
 from tidelog.broker.partition_journal import PartitionJournal
-from tidelog.broker.timers import DeadlineTimer, Timers
+from tidelog.broker.timers import DeadlineTimer, Timer, Timers
 from tidelog.broker.transaction_markers import MarkerSender
 from tidelog.broker.transaction_request import Command, TransactionRequest
 from tidelog.machine.runtime import Result, Runtime
@@ -21,7 +21,7 @@ from tidelog.model.ids import LeaderEpoch, Offset, ProducerId
 from tidelog.replica.leader import PartitionLeader
 from tidelog.transactions.calls import Ending, Step
 from tidelog.transactions.codec import decode_record, encode_key, encode_value
-from tidelog.transactions.end import complete
+from tidelog.transactions.end import markers_written, write_completed
 from tidelog.transactions.expiry import expire, loaded
 from tidelog.transactions.records import TransactionRecord
 from tidelog.transactions.shard import TransactionShard
@@ -31,6 +31,8 @@ from tidelog.wire.small_batch import build_one_record_batch
 
 ReplyT = TypeVar("ReplyT")
 ProducerIdSource = Callable[[Callable[[ProducerId | ProtocolError], None]], None]
+# How long a producer may take to begin its next transaction, so that the end of the last need not be written down.
+COMPLETE_AFTER_SECONDS: Final = 0.1
 SenderFactory = Callable[[Ending, Callable[[Ending], None]], MarkerSender]
 
 
@@ -50,6 +52,8 @@ class TransactionShardHost:
         self.now_ms = now_ms
         self.take_producer_id = take_producer_id
         self._make_sender = make_sender
+        self._timers = timers
+        self._completing: Timer | None = None
         self._senders: dict[str, MarkerSender] = {}
         # Requests that wait for the markers of a transaction, by transactional id.
         self._waiting: MarkerWaits[TransactionRequest[Any]] = MarkerWaits(timers, now_ms)
@@ -70,6 +74,9 @@ class TransactionShardHost:
     def stop(self) -> None:
         """Another broker leads now: who waits is told so."""
         self._deadline.cancel()
+        if self._completing is not None:
+            self._completing.cancel()
+            self._completing = None
         for sender in self._senders.values():
             sender.cancel()
         self._senders.clear()
@@ -106,7 +113,7 @@ class TransactionShardHost:
 
     def is_ending(self, transactional_id: str) -> bool:
         """Whether the end of a transaction is decided, and markers are missing."""
-        transaction = self.shard.transactions.get(transactional_id)
+        transaction = self.shard.newest(transactional_id)
         return transaction is not None and transaction.state in ENDING
 
     def wait(self, transactional_id: str, request: TransactionRequest[Any]) -> None:
@@ -121,10 +128,18 @@ class TransactionShardHost:
 
     def _delivered(self, ending: Ending) -> None:
         self._senders.pop(ending.transactional_id, None)
-        # Nobody waits for the record that all is complete: if it is lost, the markers are written once more.
-        self.ask(lambda shard: complete(shard, ending, self.now_ms()), lambda _: None)
+        markers_written(self.shard, ending, self.now_ms())
+        if self._completing is None:
+            self._completing = self._timers.call_later(COMPLETE_AFTER_SECONDS, self._write_completed)
         for request in self._waiting.ended(ending.transactional_id):
             request.ended()
+
+    def _write_completed(self) -> None:
+        self._completing = None
+        self.ask(write_completed, lambda _: None)
+        if self.shard.completed:
+            # The log cannot be written now.
+            self._completing = self._timers.call_later(COMPLETE_AFTER_SECONDS, self._write_completed)
 
     def _carry_on(self, endings: list[Ending] | ProtocolError) -> None:
         if not isinstance(endings, ProtocolError):

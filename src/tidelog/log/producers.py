@@ -253,7 +253,7 @@ class Producers:
         producer_id = ProducerId(header.producer_id)
         entry = self._entries.get(producer_id)
         self._before.setdefault(producer_id, entry)
-        self.verifications.end(producer_id)
+        self.verifications.end_by_marker(producer_id, header.producer_epoch)
         first = entry.transaction_first_offset if entry else NO_OFFSET
         batches = entry.batches if entry and entry.epoch == header.producer_epoch else ()
         self._entries[producer_id] = ProducerEntry(

@@ -82,8 +82,18 @@ class Verifications:
             )
 
     def end(self, producer_id: ProducerId) -> None:
-        """The transaction has begun, or was ended before it could."""
+        """The transaction has begun."""
         self._by_producer.pop(producer_id, None)
+
+    def end_by_marker(self, producer_id: ProducerId, epoch: int) -> None:
+        """A transaction was ended, perhaps before it could begin here.
+
+        In the second protocol a marker has the epoch of the transaction that comes next, which it does not concern: it
+        may be one that a coordinator writes again, while the producer has gone on.
+        """
+        known = self._by_producer.get(producer_id)
+        if known is not None and not (known.starts_at_zero and known.epoch >= epoch):
+            del self._by_producer[producer_id]
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that asked and never came back."""

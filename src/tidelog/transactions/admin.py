@@ -63,7 +63,7 @@ def list_(
         (),
         [
             list_transactions.TransactionState(transactional_id, transaction.producer_id, transaction.state.value)
-            for transactional_id, transaction in shard.transactions.items()
+            for transactional_id, transaction in (shard.transactions | shard.completed).items()
             if wanted.matches(transactional_id, transaction, now_ms)
         ],
     )
@@ -71,7 +71,7 @@ def list_(
 
 def describe(shard: TransactionShard, transactional_id: str) -> Result[TransactionRecord, TransactionState]:
     """One transactional id: who has it, and what its newest transaction wrote to."""
-    transaction = shard.transactions.get(transactional_id)
+    transaction = shard.newest(transactional_id)
     if transaction is None:
         return Result((), refused(transactional_id, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND))
     topics: dict[str, list[int]] = {}

@@ -1,8 +1,11 @@
-"""EndTxn (key 26), v0-v5: decide a transaction, and complete it when its markers are written.
+"""EndTxn (key 26), v0-v5: decide a transaction, which is complete when its markers are written.
 
 From v5 on (KIP-890) every end gives the producer a new epoch. That tells a retry, which comes with the old epoch and is
 answered as the first time, from the end of the next transaction; and it fences whatever the producer sent before and
 arrives later. Older requests can be told apart by nothing: for them the state alone decides.
+
+That a transaction is complete need not be safe before its producer goes on: if it is forgotten, the markers are written
+once more. So it is written down with time, and not at all when the record of the next transaction says so, too.
 """
 
 from __future__ import annotations
@@ -78,15 +81,15 @@ def fence(
     return Result([TransactionRecord(transactional_id, fenced)], Step(reply, ending))
 
 
-def complete(shard: TransactionShard, ending: Ending, now_ms: int) -> Outcome[None]:
-    """All markers of a transaction are written."""
+def markers_written(shard: TransactionShard, ending: Ending, now_ms: int) -> None:
+    """All markers of a transaction are written: it is complete from now on, as far as this leader knows."""
     transaction = shard.transactions.get(ending.transactional_id)
     if transaction is None or transaction.state not in ENDING:
-        return answer(None)
+        return
     if (transaction.producer_id, transaction.producer_epoch) != ending.producer:
-        return answer(None)
+        return
     producer = transaction.producer
-    completed = transaction.moved(
+    shard.completed[ending.transactional_id] = transaction.moved(
         State.COMPLETE_COMMIT if transaction.is_commit else State.COMPLETE_ABORT,
         producer_id=producer.id,
         producer_epoch=producer.epoch,
@@ -95,7 +98,12 @@ def complete(shard: TransactionShard, ending: Ending, now_ms: int) -> Outcome[No
         partitions=frozenset(),
         updated_ms=now_ms,
     )
-    return Result([TransactionRecord(ending.transactional_id, completed)], Step(None))
+
+
+def write_completed(shard: TransactionShard) -> Result[TransactionRecord, None]:
+    """Write down the ends that are complete and were followed by nothing."""
+    records = [TransactionRecord(transactional_id, ended) for transactional_id, ended in shard.completed.items()]
+    return Result(records, None, atomic=False)
 
 
 def _prepare(

@@ -50,7 +50,7 @@ def init_producer(
 ) -> Outcome[Initialized]:
     """Give a transactional id to the producer that asks."""
     timeout_ms = _timeout_ms(shard, asked)
-    transaction = shard.transactions.get(asked.transactional_id)
+    transaction = shard.newest(asked.transactional_id)
     if transaction is None:
         if fresh_id is None:
             return Result((), Step(Again.WITH_PRODUCER_ID))

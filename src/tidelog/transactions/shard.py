@@ -46,12 +46,16 @@ class TransactionShard:
         self.retry_ms = 0
         # Those whose transactions have no time-out.
         self.two_phase_ids: set[str] = set()
+        # Ends that are complete since their markers are written, and not written down as such yet (`end.write_completed`).
+        # Only this leader knows: whoever takes over finds them decided, and has their markers written once more.
+        self.completed: dict[str, Transaction] = {}
 
     def replay(self, records: Sequence[TransactionRecord], offset: Offset, epoch: LeaderEpoch) -> None:
         """Apply records, of which the last has `offset`."""
         self.epoch = epoch
         self.retry_ms = 0
         for transactional_id, transaction in records:
+            self.completed.pop(transactional_id, None)
             if transaction is None:
                 self.transactions.pop(transactional_id, None)
                 self.two_phase_ids.discard(transactional_id)
@@ -67,6 +71,10 @@ class TransactionShard:
                 heappush(self._deadlines, (deadline_ms, transactional_id))
                 self.has_new_deadline = True
                 self._drop_stale_deadlines()
+
+    def newest(self, transactional_id: str) -> Transaction | None:
+        """The newest that is known of a transactional id; None when it is unknown."""
+        return self.completed.get(transactional_id) or self.transactions.get(transactional_id)
 
     def next_deadline_ms(self) -> int | None:
         """When `expiry.expire` is to be submitted next."""
@@ -95,7 +103,7 @@ class TransactionShard:
         """The transaction of an id; INVALID_PRODUCER_ID_MAPPING when there is none."""
         if not transactional_id:
             raise ProtocolError(ErrorCode.INVALID_REQUEST, "A transactional id cannot be empty.")
-        transaction = self.transactions.get(transactional_id)
+        transaction = self.newest(transactional_id)
         if transaction is None:
             raise ProtocolError(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"The transactional id {transactional_id} is not known."

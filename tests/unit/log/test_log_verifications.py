@@ -95,3 +95,32 @@ def test_a_late_duplicate_of_an_earlier_transaction_does_not_stop_a_producer_who
     assert producers.check(header_of(1)) is None
     producers.check_begin(header_of(1))
     assert producers.check(header_of(0)) is not None, "and the late one is a duplicate"
+
+
+@pytest.mark.parametrize("starts_at_zero", [False, True])
+def test_a_marker_ends_what_wants_to_begin_with_an_older_epoch(starts_at_zero: bool) -> None:
+    verifications = Verifications()
+    agreed(verifications, 0, starts_at_zero=starts_at_zero)
+
+    verifications.end_by_marker(ID, 1)
+
+    assert refused(verifications, 0) is ErrorCode.INVALID_TXN_STATE
+
+
+def test_a_marker_of_the_first_protocol_ends_what_wants_to_begin_with_its_epoch() -> None:
+    verifications = Verifications()
+    agreed(verifications, 0)
+
+    verifications.end_by_marker(ID, 0)
+
+    assert refused(verifications, 0) is ErrorCode.INVALID_TXN_STATE
+
+
+def test_a_marker_that_is_written_again_does_not_stop_the_next_transaction_of_the_second_protocol() -> None:
+    """Its coordinator has crashed and forgotten that the last one was complete; the producer has its new epoch."""
+    verifications = Verifications()
+    agreed(verifications, 0, starts_at_zero=True)
+
+    verifications.end_by_marker(ID, 0)
+
+    verifications.check(header_of(0), True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.transaction_desk import TIMEOUT_MS, TransactionDesk, producer
+from harness.transaction_desk import ID, TIMEOUT_MS, TransactionDesk, partition, producer
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.transactions.expiry import RETRY_AFTER_MS, expire
 from tidelog.transactions.settings import Settings
@@ -53,8 +53,58 @@ def test_an_end_that_was_decided_is_carried_on_by_the_next_coordinator(version: 
     assert found == decided._replace(coordinator_epoch=decided.coordinator_epoch + 1)
     desk.deliver()
     assert desk.transaction().state is State.COMPLETE_COMMIT
+    desk.write_completed()
     desk.reload()
     assert desk.endings == []
+
+
+def test_an_end_that_is_complete_and_not_written_down_has_its_markers_written_again() -> None:
+    desk = TransactionDesk(delivers=False)
+    who = desk.start()
+    desk.add(who)
+    desk.end(who)
+    desk.deliver()
+
+    desk.reload()
+
+    (again,) = desk.endings
+    assert again.producer == desk.delivered[0].producer
+    assert desk.transaction().state is State.PREPARE_COMMIT
+
+
+def test_the_next_transaction_says_that_the_last_is_complete() -> None:
+    desk = TransactionDesk()
+    who = desk.start()
+    desk.add(who, 0)
+    who = desk.end(who)
+    written = len(desk.batches)
+
+    desk.add(who, 1)
+
+    assert len(desk.batches) == written + 1
+    assert not desk.shard.completed
+    desk.reload()
+    assert desk.endings == []
+    assert desk.transaction().state is State.ONGOING
+    assert desk.transaction().partitions == {partition(1)}
+
+
+def test_a_full_log_leaves_what_is_complete_as_it_is() -> None:
+    desk = TransactionDesk()
+    who = desk.start()
+    desk.add(who)
+    desk.end(who)
+
+    desk.is_full = True
+    with pytest.raises(ProtocolError) as full:
+        desk.write_completed()
+    assert full.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert desk.transaction().state is State.COMPLETE_COMMIT
+    desk.is_full = False
+    desk.write_completed()
+
+    assert desk.shard.transactions[ID].state is State.COMPLETE_COMMIT
+    assert not desk.shard.completed
 
 
 @pytest.mark.parametrize("version", [0, 2])
@@ -91,7 +141,7 @@ def test_a_retried_end_is_answered_like_the_first_and_never_rejected(version: in
     desk.reload()
     assert desk.end(who, commit=commit, version=version) == answered
     assert refusal(desk, who, commit=not commit, version=version) is ErrorCode.INVALID_TXN_STATE
-    assert len(desk.delivered) == 1
+    assert len({ending.producer for ending in desk.delivered}) == 1
 
 
 @pytest.mark.parametrize("version", [0, 2])
@@ -200,6 +250,7 @@ def test_the_end_at_the_last_epoch_gives_a_new_producer_id_also_when_it_is_retri
     assert refusal(desk, last) is ErrorCode.CONCURRENT_TRANSACTIONS
     desk.deliver()
     assert desk.end(last) == after
+    desk.write_completed()
     desk.reload()
     assert desk.end(last) == after
     assert refusal(desk, last, commit=False) is ErrorCode.INVALID_TXN_STATE

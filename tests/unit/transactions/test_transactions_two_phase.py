@@ -99,6 +99,7 @@ def test_a_retried_end_of_a_kept_transaction_is_answered_like_the_first() -> Non
     desk.reload()
     desk.deliver()
     assert desk.end(back.producer) == after
+    desk.write_completed()
     desk.reload()
     assert desk.end(back.producer) == after
     assert refusal(desk, back.producer, commit=False) is ErrorCode.INVALID_TXN_STATE
@@ -138,7 +139,7 @@ def test_keeping_a_transaction_at_the_last_epoch_takes_a_new_producer_id() -> No
     after = desk.end(again.producer)
     assert desk.delivered[0].producer == (last.id, LAST_PRODUCER_EPOCH + 1)
     assert after == (last.id + 1, 2)
-    assert desk.shard.transactions[ID].producer == after
+    assert desk.transaction().producer == after
 
 
 def test_two_phase_transactions_are_limited_in_number() -> None:
