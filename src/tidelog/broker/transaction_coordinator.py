@@ -165,6 +165,7 @@ class TransactionCoordinator:
             self._now_ms,
             self._timers,
             self._producer_ids.take,
+            self._partitions.by_name,
             self._sender,
             lambda failed: self._start_over(index, failed),
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
+from tidelog.broker.local_end import Led, LocalEnd
 from tidelog.broker.logs import log
 from tidelog.broker.marker_waits import MarkerWaits
 from tidelog.broker.partition_journal import PartitionJournal
@@ -46,15 +47,18 @@ class TransactionShardHost:
         now_ms: Callable[[], int],
         timers: Timers,
         take_producer_id: ProducerIdSource,
+        led: Led,
         make_sender: SenderFactory,
         on_failed: Callable[[TransactionShardHost], None],
     ) -> None:
         self.now_ms = now_ms
         self.take_producer_id = take_producer_id
+        self._led = led
         self._make_sender = make_sender
         self._timers = timers
         self._completing: Timer | None = None
-        self._senders: dict[str, MarkerSender] = {}
+        # Ends whose markers are on their way, by transactional id.
+        self._senders: dict[str, LocalEnd | MarkerSender] = {}
         # Requests that wait for the markers of a transaction, by transactional id.
         self._waiting: MarkerWaits[TransactionRequest[Any]] = MarkerWaits(timers, now_ms)
         self._journal = PartitionJournal(leader, self._committed, lambda: on_failed(self))
@@ -122,6 +126,18 @@ class TransactionShardHost:
 
     def deliver(self, ending: Ending) -> None:
         """Have the markers of a decided transaction written."""
+        end = LocalEnd(ending, self._ended_here)
+        self._senders[ending.transactional_id] = end
+        if not end.write(self._led, self.now_ms()):
+            self._send(ending)
+
+    def _ended_here(self, end: LocalEnd, is_written: bool) -> None:
+        if is_written:
+            self._delivered(end.ending)
+        else:
+            self._send(end.ending)
+
+    def _send(self, ending: Ending) -> None:
         sender = self._make_sender(ending, self._delivered)
         self._senders[ending.transactional_id] = sender
         sender.send()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -55,12 +55,6 @@ class Journal(Protocol[RecordInT]):
         """
 
 
-class _Waiting(NamedTuple):
-    end: Offset
-    answer: Callable[[Any], None]
-    outcome: Any
-
-
 class Role(Enum):
     """FOLLOWING: others lead, records arrive by `load`. LEADING: commands are taken."""
 
@@ -86,7 +80,8 @@ class Runtime(Generic[MachineT, RecordT]):
         # The offset after the last record the machine has seen, and after the last one that is safe.
         self.end = Offset(0)
         self.committed_end = Offset(0)
-        self._waiting: deque[_Waiting] = deque()
+        # The offset that must be committed, whom to answer then, and with what.
+        self._waiting: deque[tuple[Offset, Callable[[Any], None], Any]] = deque()
         self._running = False
         self._answering = False
 
@@ -143,7 +138,7 @@ class Runtime(Generic[MachineT, RecordT]):
             outcome = error
         finally:
             self._running = False
-        self._waiting.append(_Waiting(self.end, answer, outcome))
+        self._waiting.append((self.end, answer, outcome))
         self._answer_committed()
 
     def committed(self, end: Offset) -> None:
@@ -163,8 +158,8 @@ class Runtime(Generic[MachineT, RecordT]):
         self.machine = self._build()
         self.end = self.committed_end = Offset(0)
         waiting, self._waiting = self._waiting, deque()
-        for entry in waiting:
-            entry.answer(self._refusal())
+        for _, answer, _ in waiting:
+            answer(self._refusal())
 
     def _write(self, result: Result[RecordT, Any]) -> None:
         records = result.records
@@ -181,9 +176,9 @@ class Runtime(Generic[MachineT, RecordT]):
             return
         self._answering = True
         try:
-            while self._waiting and self._waiting[0].end <= self.committed_end:
-                entry = self._waiting.popleft()
-                entry.answer(entry.outcome)
+            while self._waiting and self._waiting[0][0] <= self.committed_end:
+                _, answer, outcome = self._waiting.popleft()
+                answer(outcome)
         finally:
             self._answering = False
 

@@ -336,6 +336,9 @@ class PartitionLeader:
         """Write what the turn has staged. When that fails its answers become errors: nothing is pretended."""
         if self._expected is not None:
             self.stage_expected()
+        if not self._staged:
+            # It was written earlier in the turn, because somebody could not wait.
+            return
         log = self.log
         end_before = log.end_offset
         try:

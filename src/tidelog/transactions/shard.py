@@ -46,8 +46,8 @@ class TransactionShard:
         self.retry_ms = 0
         # Those whose transactions have no time-out.
         self.two_phase_ids: set[str] = set()
-        # Ends that are complete since their markers are written, and not written down as such yet (`end.write_completed`).
-        # Only this leader knows: whoever takes over finds them decided, and has their markers written once more.
+        # Ends that are complete since their markers are written, and not yet written down as such (by
+        # `end.write_completed`). Only this leader knows: whoever takes over has their markers written once more.
         self.completed: dict[str, Transaction] = {}
 
     def replay(self, records: Sequence[TransactionRecord], offset: Offset, epoch: LeaderEpoch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.transaction_desk import ID, TransactionDesk
+from harness.transaction_desk import TransactionDesk
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.transactions.init import Initialized
 from tidelog.transactions.settings import Settings

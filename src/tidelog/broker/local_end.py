@@ -1,0 +1,76 @@
+"""The end of a transaction all of whose partitions this broker leads: each gets its marker, in this very turn.
+
+The host of a shard tries it first. Whatever is not that simple, committed offsets among them, and whatever fails, is
+for `broker/transaction_markers.py`, which may write markers again that were written here: they do no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tidelog.broker.group_coordinator import OFFSETS_TOPIC
+from tidelog.model.errors import ProtocolError
+from tidelog.replica.leader import PartitionLeader
+from tidelog.replica.partitions import NONE_LED
+from tidelog.transactions.calls import Ending
+from tidelog.transactions.transaction import EPOCH_BUMPING_VERSION
+from tidelog.wire.small_batch import build_marker
+
+Led = Mapping[str, Mapping[int, PartitionLeader]]
+
+
+class LocalEnd:
+    """Waits for the markers of one transaction. `done` is told once whether all of them are replicated."""
+
+    __slots__ = ("_done", "_failed", "_missing", "ending")
+
+    def __init__(self, ending: Ending, done: Callable[[LocalEnd, bool], None]) -> None:
+        self.ending = ending
+        self._done: Callable[[LocalEnd, bool], None] | None = done
+        self._missing = 0
+        self._failed = False
+
+    def write(self, led: Led, now_ms: int) -> bool:
+        """Stage the markers; False, and nothing was done, when it takes more than that."""
+        ending = self.ending
+        producer_id, producer_epoch = ending.producer
+        leaders = []
+        for topic, index in ending.partitions:
+            leader = led.get(topic, NONE_LED).get(index)
+            if leader is None or leader.failed or topic == OFFSETS_TOPIC:
+                return False
+            try:
+                leader.log.producers.check_marker(
+                    producer_id,
+                    producer_epoch,
+                    ending.coordinator_epoch,
+                    is_newer=ending.version >= EPOCH_BUMPING_VERSION,
+                )
+            except ProtocolError:
+                return False
+            leaders.append(leader)
+        if not leaders:
+            return False
+        self._missing = len(leaders)
+        for leader in leaders:
+            marker = build_marker(ending.committed, producer_id, producer_epoch, ending.coordinator_epoch, now_ms)
+            try:
+                leader.stage_own(marker, self)
+            except ProtocolError:
+                self.failed()
+        return True
+
+    def cancel(self) -> None:
+        """The coordinator does not lead any more."""
+        self._done = None
+
+    # What leaders tell, once for each marker.
+
+    def replicated(self) -> None:
+        self._missing -= 1
+        if not self._missing and self._done is not None:
+            self._done(self, not self._failed)
+
+    def failed(self) -> None:
+        self._failed = True
+        self.replicated()
