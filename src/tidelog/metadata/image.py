@@ -171,6 +171,19 @@ class ClusterImage(msgspec.Struct, frozen=True):
         """The offset that the next record will get."""
         return Offset(self.offset + 1)
 
+    def offline_replicas(self, partition: PartitionRegistration) -> list[NodeId]:
+        """Replicas that cannot be reached: their broker is gone or fenced, or has lost the folder that they are in."""
+        return [replica for replica in partition.replicas if not self._is_online(replica, partition)]
+
+    def _is_online(self, replica: NodeId, partition: PartitionRegistration) -> bool:
+        broker = self.brokers.get(replica)
+        if broker is None or broker.fenced:
+            return False
+        directory = partition.directory_of(replica)
+        if directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING) or not broker.directories:
+            return True
+        return directory in broker.directories
+
     def topic(self, name: str) -> TopicImage | None:
         return self.topics_by_name.get(TopicName(name))
 

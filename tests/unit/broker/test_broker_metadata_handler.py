@@ -10,6 +10,7 @@ from harness.controller_desk import Desk
 from tidelog.broker.call import Call
 from tidelog.broker.handlers.metadata import MetadataHandler
 from tidelog.controller.brokers import fence_gone
+from tidelog.controller.topics import NewTopic, create
 from tidelog.model.ids import NodeId
 from tidelog.wire.frames import RequestHeader
 from tidelog.wire.messages.metadata import MetadataRequest, MetadataResponse
@@ -34,13 +35,20 @@ class NoTopics:
         raise AssertionError("nothing is to be created")
 
 
-def brokers_told_by(desk: Desk) -> list[int]:
-    handler = MetadataHandler(ASKED, lambda: desk.image, "a-cluster", lambda: ASKED, lambda: False, NoTopics())
+def handler_of(desk: Desk) -> MetadataHandler:
+    return MetadataHandler(ASKED, lambda: desk.image, "a-cluster", lambda: ASKED, lambda: False, NoTopics())
+
+
+def told_by(desk: Desk, handler: MetadataHandler) -> MetadataResponse:
     (listener,) = desk.image.brokers[ASKED].endpoints
     call = Call(Connection(listener), RequestHeader(MetadataRequest.API_KEY, 12, 0, "a-client", 0))
     response = handler(call, MetadataRequest(topics=None))
     assert isinstance(response, MetadataResponse)
-    return [broker.node_id for broker in response.brokers]
+    return response
+
+
+def brokers_told_by(desk: Desk) -> list[int]:
+    return [broker.node_id for broker in told_by(desk, handler_of(desk)).brokers]
 
 
 @pytest.mark.parametrize(
@@ -58,3 +66,19 @@ def test_clients_are_told_of_those_that_serve_and_if_nobody_does_of_the_one_that
     for node in fenced:
         desk.run(fence_gone, NodeId(node), desk.image.brokers[NodeId(node)].epoch)
     assert brokers_told_by(desk) == told
+
+
+def test_replicas_on_brokers_that_do_not_serve_are_told_as_offline_and_no_longer_than_that() -> None:
+    desk = Desk(nodes=(1, 2, 3))
+    desk.run(create, [NewTopic("tides", assignments=[(0, [3, 1]), (1, [1, 2])])])
+    handler = handler_of(desk)
+
+    def offline() -> list[list[int]]:
+        (topic,) = told_by(desk, handler).topics
+        return [partition.offline_replicas for partition in topic.partitions]
+
+    assert offline() == [[], []]
+    desk.run(fence_gone, NodeId(3), desk.image.brokers[NodeId(3)].epoch)
+    assert offline() == [[3], []]
+    desk.start(3)
+    assert offline() == [[], []]

@@ -6,6 +6,7 @@ from tidelog.broker.call import Call
 from tidelog.broker.collected import Collected
 from tidelog.broker.group_coordinator import GroupCoordinator
 from tidelog.groups.consumer.describe import describe_consumer_group
+from tidelog.model import operations
 from tidelog.model.errors import ProtocolError
 from tidelog.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -24,6 +25,10 @@ class ConsumerGroupDescribeHandler:
                 DescribedGroup(part.code, part.message, group_id) if isinstance(part, ProtocolError) else part
                 for group_id, part in zip(request.group_ids, parts, strict=True)
             ]
+            if request.include_authorized_operations:
+                for group in described:
+                    if not group.error_code:
+                        group.authorized_operations = operations.OF_GROUP
             call.answer(ConsumerGroupDescribeResponse(groups=described))
 
         collected = Collected(len(request.group_ids), answer)

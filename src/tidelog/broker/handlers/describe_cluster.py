@@ -7,6 +7,7 @@ from typing import Final
 
 from tidelog.broker.call import Call
 from tidelog.metadata.image import ClusterImage
+from tidelog.model import operations
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId
 from tidelog.wire.messages.describe_cluster import (
@@ -44,4 +45,7 @@ class DescribeClusterHandler:
                 if (not broker.fenced or request.include_fenced_brokers)
                 and (endpoint := broker.endpoints.get(listener)) is not None
             ],
+            cluster_authorized_operations=(
+                operations.OF_CLUSTER if request.include_cluster_authorized_operations else operations.NOT_TOLD
+            ),
         )

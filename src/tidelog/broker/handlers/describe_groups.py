@@ -6,6 +6,7 @@ from tidelog.broker.call import Call
 from tidelog.broker.collected import Collected
 from tidelog.broker.group_coordinator import GroupCoordinator
 from tidelog.groups.admin import describe_group
+from tidelog.model import operations
 from tidelog.model.errors import ProtocolError
 from tidelog.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 
@@ -20,6 +21,10 @@ class DescribeGroupsHandler:
                 DescribedGroup(part.code, group_id=group_id) if isinstance(part, ProtocolError) else part
                 for group_id, part in zip(request.groups, parts, strict=True)
             ]
+            if request.include_authorized_operations:
+                for group in described:
+                    if not group.error_code:
+                        group.authorized_operations = operations.OF_GROUP
             call.answer(DescribeGroupsResponse(groups=described))
 
         collected = Collected(len(request.groups), answer)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tidelog.broker.call import Call
 from tidelog.metadata.image import ClusterImage, PartitionRegistration, TopicImage
+from tidelog.model import operations
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_NODE, PartitionIndex
 from tidelog.model.names import check_topic_name, is_internal
@@ -45,7 +46,7 @@ class DescribeTopicPartitionsHandler:
             if left <= 0:
                 response.next_cursor = Cursor(name, 0)
                 break
-            described, next_partition = _describe(topic, first_partition, left)
+            described, next_partition = _describe(image, topic, first_partition, left)
             first_partition = 0
             left -= len(described.partitions)
             response.topics.append(described)
@@ -56,7 +57,7 @@ class DescribeTopicPartitionsHandler:
 
 
 def _describe(
-    topic: TopicImage, first: int, partitions_max: int
+    image: ClusterImage, topic: TopicImage, first: int, partitions_max: int
 ) -> tuple[DescribeTopicPartitionsResponseTopic, int | None]:
     end = min(len(topic.partitions), first + partitions_max)
     described = DescribeTopicPartitionsResponseTopic(
@@ -64,12 +65,16 @@ def _describe(
         topic.name,
         topic.topic_id,
         is_internal(topic.name),
-        [_partition(index, topic.partitions[PartitionIndex(index)]) for index in range(first, end)],
+        [_partition(image, index, topic.partitions[PartitionIndex(index)]) for index in range(first, end)],
+        # This one is not asked whether it wants to know.
+        operations.OF_TOPIC,
     )
     return described, end if end < len(topic.partitions) else None
 
 
-def _partition(index: int, partition: PartitionRegistration) -> DescribeTopicPartitionsResponsePartition:
+def _partition(
+    image: ClusterImage, index: int, partition: PartitionRegistration
+) -> DescribeTopicPartitionsResponsePartition:
     return DescribeTopicPartitionsResponsePartition(
         ErrorCode.NONE if partition.leader != NO_NODE else ErrorCode.LEADER_NOT_AVAILABLE,
         index,
@@ -79,7 +84,7 @@ def _partition(index: int, partition: PartitionRegistration) -> DescribeTopicPar
         list(partition.isr),
         list(partition.eligible_leader_replicas),
         list(partition.last_known_elr),
-        [],
+        [*image.offline_replicas(partition)],
     )
 
 

@@ -1,13 +1,16 @@
-"""Metadata (key 3), v0-v13. v4: auto creation may be refused. v10: topic ids (KIP-516). v12: look-up by topic id.
-v13: top-level error."""
+"""Metadata (key 3), v0-v13. v4: auto creation may be refused. v8: what may be done (KIP-430). v10: topic ids (KIP-516).
+v12: look-up by topic id. v13: top-level error."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, Protocol
+
+from msgspec.structs import replace
 
 from tidelog.broker.call import Call
 from tidelog.metadata.image import BrokerRegistration, ClusterImage, TopicImage
+from tidelog.model import operations
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_NODE, ZERO_UUID, NodeId, TopicId
 from tidelog.model.names import check_topic_name, is_internal
@@ -23,6 +26,14 @@ FIRST_VERSION_WHERE_EMPTY_MEANS_NONE: Final = 1
 FIRST_VERSION_WITH_LOOK_UP_BY_ID: Final = 12
 # How many topics one request may bring into being.
 AUTO_CREATED_MAX: Final = 100
+
+
+class Described(NamedTuple):
+    """An answer about a topic, and what it was made of."""
+
+    topic: TopicImage
+    brokers: Mapping[NodeId, BrokerRegistration]
+    described: MetadataResponseTopic
 
 
 class CreatesTopics(Protocol):
@@ -45,8 +56,8 @@ class MetadataHandler:
         self._controller = controller
         self._auto_create = auto_create
         self._topics = topics
-        # A topic's description is made once for each image of it: most requests ask for what has not changed.
-        self._described: dict[TopicId, tuple[TopicImage, MetadataResponseTopic]] = {}
+        # Made once for each image of a topic and of the brokers: most requests ask for what has not changed.
+        self._described: dict[TopicId, Described] = {}
 
     def __call__(self, call: Call, request: MetadataRequest) -> MetadataResponse | None:
         missing = self._missing(request)
@@ -72,9 +83,14 @@ class MetadataHandler:
         listener = call.connection.listener_name
         everything = request.topics is None or (not request.topics and version < FIRST_VERSION_WHERE_EMPTY_MEANS_NONE)
         if everything:
-            topics = [self._describe(topic) for topic in image.topics_by_name.values()]
+            topics = [self._describe(image, topic) for topic in image.topics_by_name.values()]
         else:
             topics = [self._one(image, topic.name, topic.topic_id, errors) for topic in request.topics or ()]
+        if request.include_topic_authorized_operations:
+            topics = [
+                topic if topic.error_code else replace(topic, topic_authorized_operations=operations.OF_TOPIC)
+                for topic in topics
+            ]
         return MetadataResponse(
             brokers=[
                 MetadataResponseBroker(broker.broker_id, endpoint.host, endpoint.port, broker.rack)
@@ -84,6 +100,9 @@ class MetadataHandler:
             cluster_id=self._cluster_id,
             controller_id=self._controller(),
             topics=topics,
+            cluster_authorized_operations=(
+                operations.OF_CLUSTER if request.include_cluster_authorized_operations else operations.NOT_TOLD
+            ),
         )
 
     def _brokers(self, image: ClusterImage) -> list[BrokerRegistration]:
@@ -102,18 +121,18 @@ class MetadataHandler:
             topic = image.topic_by_id(topic_id)
             if topic is None:
                 return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
-            return self._describe(topic)
+            return self._describe(image, topic)
         topic = image.topic(name)
         if topic is not None:
-            return self._describe(topic)
+            return self._describe(image, topic)
         if not _is_valid(name):
             return MetadataResponseTopic(ErrorCode.INVALID_TOPIC_EXCEPTION, name)
         return MetadataResponseTopic(errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), name)
 
-    def _describe(self, topic: TopicImage) -> MetadataResponseTopic:
+    def _describe(self, image: ClusterImage, topic: TopicImage) -> MetadataResponseTopic:
         kept = self._described.get(topic.topic_id)
-        if kept is not None and kept[0] is topic:
-            return kept[1]
+        if kept is not None and kept.topic is topic and kept.brokers is image.brokers:
+            return kept.described
         described = MetadataResponseTopic(
             0,
             topic.name,
@@ -127,14 +146,14 @@ class MetadataHandler:
                     partition.leader_epoch,
                     list(partition.replicas),
                     list(partition.isr),
-                    [],
+                    [*image.offline_replicas(partition)],
                 )
                 for index, partition in topic.partitions.items()
             ],
         )
-        if len(self._described) > len(self._image().topics_by_id) + AUTO_CREATED_MAX:
+        if len(self._described) > len(image.topics_by_id) + AUTO_CREATED_MAX:
             self._described.clear()  # Deleted topics would pile up otherwise.
-        self._described[topic.topic_id] = (topic, described)
+        self._described[topic.topic_id] = Described(topic, image.brokers, described)
         return described
 
 
