@@ -66,7 +66,6 @@ def under_fire(options: argparse.Namespace) -> int:
     from harness.tidelog_server import tidelog_server
     from soak.spark import BROKER_SETTINGS, WORKER_MEMORY, Route, SparkPlan, SparkSoak
     from soak.spark_faults import SparkFaults
-    from tidelog.spark import spark_session
     from tidelog.spark.standalone import StandaloneCluster
 
     # Whoever stops it gets all that it started stopped, too.
@@ -83,7 +82,7 @@ def under_fire(options: argparse.Namespace) -> int:
                     plan = SparkPlan(Route(route), options.records, faults, options.seed)
                     print(f"To {route}: {plan.records:,} records, {len(faults)} faults, seed {plan.seed}.", flush=True)
                     soak = SparkSoak(broker, cluster, folder / route, plan, lambda line: print(line, flush=True))
-                    outcome = soak.run(lambda: spark_session(master="local[2]"))
+                    outcome = soak.run()
                     print(outcome, flush=True)
                     failed += not outcome.is_exactly_once
         finally:

@@ -20,14 +20,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
-from pyspark.sql import SparkSession
 
 from harness.server import ServerProcess
 from soak.spark_faults import SparkFaults, Victim
+from soak.spark_verdict import Verdict, judge_lake, judge_topic
 from tidelog.client.admin import Admin, accepted
-from tidelog.client.arrow_read import read_partition
 from tidelog.client.blocking.producer import Producer
 from tidelog.client.cluster import Cluster
 from tidelog.client.core.described import NewTopic
@@ -97,8 +95,7 @@ class SparkOutcome:
     """What came out."""
 
     records: int
-    missing: int
-    repeated: int
+    verdict: Verdict
     # Transactions that nobody ended.
     hanging: int
     kills: dict[Victim, int]
@@ -107,14 +104,15 @@ class SparkOutcome:
 
     @property
     def is_exactly_once(self) -> bool:
-        return not (self.missing or self.repeated or self.hanging)
+        return not (self.verdict.missing or self.verdict.repeated or self.hanging)
 
     def __str__(self) -> str:
         killed = ", ".join(f"{victim.name.lower()} ×{count}" for victim, count in self.kills.items() if count)
+        files = f"; {self.verdict.files:,} files in the table, {self.verdict.files_left:,} of killed tasks beside it"
         return (
             f"{self.records:,} records in {self.seconds:,.0f} s; killed: {killed or 'nobody'}; driver gave up "
-            f"{self.give_ups} times; missing {self.missing:,}, repeated {self.repeated:,}, "
-            f"transactions left open {self.hanging:,}"
+            f"{self.give_ups} times; missing {self.verdict.missing:,}, repeated {self.verdict.repeated:,}, "
+            f"transactions left open {self.hanging:,}{files if self.verdict.files else ''}"
         )
 
 
@@ -149,8 +147,8 @@ class SparkSoak:
     def log(self) -> Path:
         return self._folder / f"{self._name}.log"
 
-    def run(self, spark: Callable[[], SparkSession]) -> SparkOutcome:
-        """The whole run; `spark` is asked for a session of its own to read Parquet files with, at the end."""
+    def run(self) -> SparkOutcome:
+        """The whole run."""
         self._folder.mkdir(parents=True, exist_ok=True)
         struck = self._struck_before()
         if struck is None:
@@ -170,12 +168,12 @@ class SparkSoak:
             self._wait_for_end()
         finally:
             self._kill_driver()
-        missing, repeated = self._judge(spark)
+        verdict = self._judge()
         with Cluster(self._broker.bootstrap_servers) as cluster:
             hanging = len(Transactions(cluster).list_transactions(states=["Ongoing"]))
         seconds = time.monotonic() - self._began
         kills = {victim: struck.count(victim) for victim in Victim}
-        return SparkOutcome(self._plan.records, missing, repeated, hanging, kills, self._give_ups, seconds)
+        return SparkOutcome(self._plan.records, verdict, hanging, kills, self._give_ups, seconds)
 
     def _struck_before(self) -> list[Victim] | None:
         """Who was killed before this run was itself cut off and started again in its folder; None if it begins."""
@@ -300,23 +298,11 @@ class SparkSoak:
                 raise TimeoutError(f"No batch after {done} in {PROGRESS_SECONDS_MAX:.0f} s.\n{self._log_tail()}")
             time.sleep(POLL_SECONDS)
 
-    def _judge(self, spark: Callable[[], SparkSession]) -> tuple[int, int]:
-        """How many numbers are missing, and how many came once more."""
-        seen = np.zeros(self._plan.records, dtype=np.int64)
+    def _judge(self) -> Verdict:
         if self._plan.route is Route.PARQUET:
-            rows = spark().read.parquet(str(self.lake)).groupBy("number").count()
-            table = rows.toArrow()
-            seen[table["number"].to_numpy()] = table["count"].to_numpy()
-        else:
-            with Cluster(self._broker.bootstrap_servers) as cluster:
-                for partition in range(PARTITIONS):
-                    output = read_partition(
-                        cluster, f"{self._name}-output", partition, 0, read_committed=True, columns=["value"]
-                    )
-                    for batch in output:
-                        numbers = batch.column("value").cast(pa.string()).cast(pa.int64()).to_numpy()
-                        np.add.at(seen, numbers, 1)
-        return int((seen == 0).sum()), int((seen - 1).clip(min=0).sum())
+            return judge_lake(self.lake, self._plan.records)
+        servers = self._broker.bootstrap_servers
+        return judge_topic(servers, f"{self._name}-output", PARTITIONS, self._plan.records)
 
     def _log_tail(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-40:])

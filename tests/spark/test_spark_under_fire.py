@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from soak.spark import BROKER_SETTINGS, WORKER_MEMORY, Route, SparkPlan, SparkSoak
 from soak.spark_faults import SparkFaults, Victim
 
@@ -55,11 +54,11 @@ def test_a_seed_makes_a_plan_in_which_each_falls_as_often_as_asked() -> None:
 @pytest.mark.timeout(SECONDS_MAX)
 @pytest.mark.parametrize("route", Route, ids=lambda route: route.value)
 def test_each_record_comes_out_once_whoever_is_killed(
-    broker: ServerProcess, cluster: StandaloneCluster, spark: SparkSession, tmp_path: Path, route: Route
+    broker: ServerProcess, cluster: StandaloneCluster, tmp_path: Path, route: Route
 ) -> None:
     soak = SparkSoak(broker, cluster, tmp_path, SparkPlan(route, RECORDS, FAULTS), print)
 
-    outcome = soak.run(lambda: spark)
+    outcome = soak.run()
 
     assert outcome.is_exactly_once, f"{outcome}\n{soak.log.read_text()}"
     assert all(outcome.kills.values())
@@ -68,13 +67,13 @@ def test_each_record_comes_out_once_whoever_is_killed(
 @pytest.mark.req("R1")
 @pytest.mark.timeout(SECONDS_MAX)
 def test_through_spark_connect_each_record_comes_out_once_though_a_worker_is_killed(
-    broker: ServerProcess, cluster: StandaloneCluster, spark: SparkSession, tmp_path: Path
+    broker: ServerProcess, cluster: StandaloneCluster, tmp_path: Path
 ) -> None:
     with ConnectServer(tmp_path / "server", master=cluster.url, settings=CONNECT_SETTINGS) as server:
         plan = SparkPlan(Route.TOPIC, RECORDS // 2, CONNECT_FAULTS, name="connect")
         soak = SparkSoak(broker, cluster, tmp_path, plan, print, master=server.url)
 
-        outcome = soak.run(lambda: spark)
+        outcome = soak.run()
 
     assert outcome.is_exactly_once, f"{outcome}\n{soak.log.read_text()}"
     assert outcome.kills[Victim.WORKER] == 1
