@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,92 +11,30 @@ from typing import Any
 import pytest
 
 import tidelog
-from harness.apache_kafka import apache_kafka, java_command
-from harness.server import HOST, free_port
+from harness.secured_kafka import MECHANISMS, SecuredKafka
 from tidelog import Admin, AsyncConsumer, Consumer, NewTopic, Producer, TopicPartition
+from tidelog.cli.main import main
 from tidelog.client.errors import AuthenticationFailed
 from tidelog.model.ids import PartitionIndex, TopicName
 
-PASSWORD = "s3cret-word"
-PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
-SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
-CONTROLLERS = ("CONTROLLER", "PLAINTEXT")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-
-
-class Secured:
-    """A broker with a listener for each way, and the certificate by which it is known."""
-
-    def __init__(self, folder: Path) -> None:
-        self.tls_port, self.sasl_port = free_port(), free_port()
-        self.certificate, key = folder / "broker.pem", folder / "broker.key"
-        subject = ["-subj", "/CN=tidelog", "-addext", f"subjectAltName=IP:{HOST}"]
-        making = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
-        subprocess.run([*making, "-keyout", key, "-out", self.certificate], check=True, capture_output=True)
-        one_line = {path: path.read_text().strip().replace("\n", "\\n") for path in (key, self.certificate)}
-        port, controller_port = free_port(), free_port()
-        listeners = {"PLAINTEXT": port, "SSL": self.tls_port, "SASL_SSL": self.sasl_port}
-        addresses = ",".join(f"{name}://{HOST}:{number}" for name, number in listeners.items())
-        jaas = f'{PLAIN_MODULE} required user_anna="{PASSWORD}";'
-        settings = {
-            "controller.quorum.voters": f"1@{HOST}:{controller_port}",
-            "listeners": f"{addresses},CONTROLLER://{HOST}:{controller_port}",
-            "advertised.listeners": addresses,
-            "listener.security.protocol.map": ",".join(
-                f"{name}:{protocol}" for name, protocol in [*((each, each) for each in listeners), CONTROLLERS]
-            ),
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.key": one_line[key],
-            "ssl.keystore.certificate.chain": one_line[self.certificate],
-            "sasl.enabled.mechanisms": ",".join(MECHANISMS),
-            "listener.name.sasl_ssl.plain.sasl.jaas.config": jaas,
-            "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
-            "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": f"{SCRAM_MODULE} required;",
-        }
-        self.server = apache_kafka(folder / "kafka", settings, port=port)
-
-    def tls(self) -> dict[str, Any]:
-        servers = f"{HOST}:{self.tls_port}"
-        return {"bootstrap_servers": servers, "security_protocol": "SSL", "ssl_cafile": str(self.certificate)}
-
-    def sasl(self, mechanism: str, password: str = PASSWORD) -> dict[str, Any]:
-        return {
-            **self.tls(),
-            "bootstrap_servers": f"{HOST}:{self.sasl_port}",
-            "security_protocol": "SASL_SSL",
-            "sasl_mechanism": mechanism,
-            "sasl_username": "anna",
-            "sasl_password": password,
-        }
-
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    made = Secured(tmp_path_factory.mktemp("secured"))
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    made = SecuredKafka(tmp_path_factory.mktemp("secured"))
     made.server.start()
     try:
-        add_scram_user(made)
+        made.add_scram_user()
         yield made
     finally:
         made.server.stop()
 
 
-def add_scram_user(made: Secured) -> None:
-    """By a real tool of Apache Kafka, over the listener that asks for nothing."""
-    for mechanism in MECHANISMS[1:]:
-        alter = ["--alter", "--entity-type", "users", "--entity-name", "anna"]
-        config = ["--add-config", f"{mechanism}=[password={PASSWORD}]"]
-        server = ["--bootstrap-server", made.server.bootstrap_servers]
-        command = java_command("kafka.admin.ConfigCommand", *server, *alter, *config)
-        subprocess.run(command, check=True, capture_output=True)
-
-
-def settings_of(secured: Secured, way: str) -> dict[str, Any]:
+def settings_of(secured: SecuredKafka, way: str) -> dict[str, Any]:
     return secured.tls() if way == "TLS" else secured.sasl(way)
 
 
 @pytest.mark.parametrize("way", ["TLS", *MECHANISMS])
-def test_records_pass_through_every_front(secured: Secured, topic: str, way: str) -> None:
+def test_records_pass_through_every_front(secured: SecuredKafka, topic: str, way: str) -> None:
     settings = settings_of(secured, way)
     place = TopicPartition(TopicName(topic), PartitionIndex(0))
     # Longer than many TLS records.
@@ -122,7 +59,7 @@ def test_records_pass_through_every_front(secured: Secured, topic: str, way: str
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_a_wrong_password_is_said_at_once(secured: Secured, topic: str, mechanism: str) -> None:
+def test_a_wrong_password_is_said_at_once(secured: SecuredKafka, topic: str, mechanism: str) -> None:
     settings = secured.sasl(mechanism, "wrong")
     with Producer(**settings) as producer, pytest.raises(AuthenticationFailed):
         producer.send(topic, b"never")
@@ -135,7 +72,7 @@ def test_a_wrong_password_is_said_at_once(secured: Secured, topic: str, mechanis
         admin.list_topics()
 
 
-def test_a_broker_with_a_strangers_certificate_is_not_trusted(secured: Secured) -> None:
+def test_a_broker_with_a_strangers_certificate_is_not_trusted(secured: SecuredKafka) -> None:
     settings = {**secured.tls(), "ssl_cafile": None}
     for client in (Producer, Admin):
         with client(**settings) as made, pytest.raises(AuthenticationFailed, match="certificate"):
@@ -144,3 +81,34 @@ def test_a_broker_with_a_strangers_certificate_is_not_trusted(secured: Secured) 
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     with Admin(**settings, ssl_context=trusting) as admin:
         assert isinstance(admin.list_topics(), list | dict | set | tuple)
+
+
+def test_commands_take_the_properties_of_javas_clients(
+    secured: SecuredKafka, topic: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in secured.sasl_properties("SCRAM-SHA-512").items()))
+    (tmp_path / "lines").write_text("ebb\nflood\n")
+    ours = ["-b", secured.sasl_servers, "--command-config", str(file)]
+    kafkas = ["--bootstrap-server", secured.sasl_servers, "--command-config", str(file)]
+
+    assert run("topics", "create", topic, "--partitions", "1", *ours) == 0
+    assert run("produce", topic, "--file", str(tmp_path / "lines"), *ours) == 0
+    load = ["--num-records", "3", "--record-size", "4", "--throughput", "-1"]
+    assert run("kafka-producer-perf-test", "--topic", topic, *load, *kafkas) == 0
+    capsysbinary.readouterr()
+    assert run("consume", topic, "--max", "2", *ours) == 0
+    assert capsysbinary.readouterr().out.split() == [b"ebb", b"flood"]
+    assert run("kafka-console-consumer", "--topic", topic, "--from-beginning", "--max-messages", "5", *kafkas) == 0
+    assert {b"ebb", b"flood"} < set(capsysbinary.readouterr().out.split())
+    assert run("kafka-topics", "--list", *kafkas) == 0
+    assert topic.encode() in capsysbinary.readouterr().out.split()
+    assert run("sql", f'SELECT count(*) AS n FROM "{topic}"', "--bytes", "--format", "json", *ours) == 0
+    assert b'"n": 5' in capsysbinary.readouterr().out
+
+
+def run(*arguments: str) -> int:
+    """A command in this process: what is started anew each time costs more than what is tested."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return int(ended.value.code or 0)

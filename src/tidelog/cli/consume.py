@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from tidelog.cli.failures import BadInput
-from tidelog.cli.options import Moment, bootstrap_option, connect, format_option
+from tidelog.cli.options import Moment, bootstrap_option, connect, format_option, protection
 from tidelog.cli.output import say
 from tidelog.cli.record_json import write_record
 from tidelog.model.ids import Offset, TopicPartition
@@ -80,6 +80,7 @@ def consume(
         ends = None if follow else admin.offsets_at(wanted, LATEST)
         begins = _begins(admin, wanted, offset, from_time, last, at_end=follow and not from_beginning)
     with Consumer(
+        protection(),
         bootstrap_servers=bootstrap,
         client_id=CLIENT_ID,
         isolation_level="read_committed" if committed else "read_uncommitted",

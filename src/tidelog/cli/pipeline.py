@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from tidelog.cli.failures import BadInput
-from tidelog.cli.options import format_option
+from tidelog.cli.options import command_config_option, format_option, protection
 from tidelog.cli.output import say, write_json, write_table
 from tidelog.cli.pipeline_progress import Progress, lag_of, line_of
 from tidelog.cli.spark_cluster import cluster
@@ -50,6 +50,7 @@ pipeline.add_command(cluster)
 )
 @click.option("--once", is_flag=True, help="Process what is there now, then end.")
 @click.option("--seconds", type=click.FloatRange(min=0), help="End by itself after this long.")
+@command_config_option
 @folder_option
 def run(file: Path, bootstrap: str | None, master: str, once: bool, seconds: float | None, folder: Path) -> int:
     """Run the pipeline of FILE (.toml or .py). Ctrl-C stops it after the batch that runs."""
@@ -67,6 +68,7 @@ def run(file: Path, bootstrap: str | None, master: str, once: bool, seconds: flo
         raise BadInput(str(error)) from None
     if bootstrap is not None:
         definition = replace(definition, bootstrap=bootstrap)
+    definition = replace(definition, kafka={**definition.kafka, **protection()})
     if once:
         definition = replace(definition, trigger=AVAILABLE_NOW)
     registry = Registry(folder)

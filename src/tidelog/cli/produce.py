@@ -13,7 +13,7 @@ import msgspec
 
 from tidelog.cli.failures import BadInput
 from tidelog.cli.line_records import LineFormat, lines_of
-from tidelog.cli.options import KeyValue, bootstrap_option, connect, format_option
+from tidelog.cli.options import KeyValue, bootstrap_option, connect, format_option, protection
 from tidelog.cli.output import say, write_json
 from tidelog.cli.record_json import RecordInput, read_record
 from tidelog.model.ids import TopicName
@@ -93,6 +93,7 @@ def produce(
     with connect(bootstrap) as cluster:
         _check_topic(cluster, topic, partition)
     with Producer(
+        protection(),
         bootstrap_servers=bootstrap,
         client_id=CLIENT_ID,
         acks=acks,

@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 
 from tidelog.cli.failures import BadInput
-from tidelog.cli.options import Moment, bootstrap_option
+from tidelog.cli.options import Moment, bootstrap_option, protection
 from tidelog.cli.output import say, write_json, write_table
 
 DUCKDB: Final = "duckdb"
@@ -89,7 +89,7 @@ def sql(
 
         assert query is not None
         ask = ask_duckdb if engine == DUCKDB else ask_spark
-        found = ask(parse_query(query, engine), Asking(bootstrap, views, as_of, raw))
+        found = ask(parse_query(query, engine), Asking(bootstrap, views, as_of, raw, protection()))
         _write(found.columns, found.rows, format_)
 
 

@@ -7,7 +7,7 @@ of each key) and runs the text. `cli/sql.py` calls them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tidelog.cli.failures import BadInput, naming_topic
@@ -45,6 +45,8 @@ class Asking:
     views: Mapping[str, View]
     as_of_ms: int | None
     is_raw: bool
+    # How connections are protected, by Kafka's names.
+    protection: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def moment_ms(self, use: TableUse) -> int | None:
         """Before when the table is asked; what its own AS OF says goes before what holds for all."""
@@ -92,6 +94,7 @@ def _table(use: TableUse, asking: Asking, connection: Any) -> Any:
             end=use.before_offset,
             text=view is None and not asking.is_raw,
             read_committed=True,
+            properties=asking.protection,
         ).to_arrow()
     if view is not None:
         table = _typed(table, use.name, view, asking.is_raw)
@@ -175,6 +178,7 @@ def _frame(spark: Any, use: TableUse, asking: Asking) -> Any:
 
     view = asking.views.get(use.name)
     options = {"kafka.bootstrap.servers": asking.bootstrap, "kafka.isolation.level": "read_committed"}
+    options |= {f"kafka.{name}": value for name, value in asking.protection.items()}
     options["subscribe"] = use.name if view is None else view.topic
     moment_ms = asking.moment_ms(use)
     if moment_ms is not None:

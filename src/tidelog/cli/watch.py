@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from tidelog.cli.options import bootstrap_option, format_option
+from tidelog.cli.options import bootstrap_option, format_option, security
 from tidelog.cli.output import console_for_results, write_json, write_json_line
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def watch(
     """Watch a cluster: who leads, who is in sync, how far each replica is. Ctrl-C ends it."""
     from tidelog.cli.watch_probe import Watcher
 
-    with Watcher(bootstrap, topics=topic, internal=internal, interval_s=interval) as watcher:
+    watched = Watcher(bootstrap, topics=topic, internal=internal, interval_s=interval, security=security())
+    with watched as watcher:
         watcher.wait_for_all(FIRST_LOOK_SECONDS_MAX)
         end = None if seconds is None else time.monotonic() + seconds
         if once:

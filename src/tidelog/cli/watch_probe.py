@@ -23,6 +23,7 @@ from tidelog.client.core.metadata import Node
 from tidelog.client.core.offsets import by_topic
 from tidelog.client.errors import ClientError, UnsupportedByBroker
 from tidelog.client.quorum import Quorum, describe_quorum
+from tidelog.client.security import NO_SECURITY, Security
 from tidelog.model.ids import NodeId, Offset, PartitionIndex, TopicName, TopicPartition
 from tidelog.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -66,8 +67,17 @@ class _Known:
 class Watcher:
     """Looks at a cluster again and again until closed. `snapshot` never waits."""
 
-    def __init__(self, bootstrap: str, *, topics: str | None, internal: bool, interval_s: float) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        topics: str | None,
+        internal: bool,
+        interval_s: float,
+        security: Security = NO_SECURITY,
+    ) -> None:
         self._bootstrap = bootstrap
+        self._security = security
         self._filter = None if topics is None else TopicFilter(topics)
         self._internal = internal
         self._interval_s = interval_s
@@ -199,7 +209,11 @@ class Watcher:
 
     def _connect(self, address: str) -> Cluster:
         return Cluster(
-            address, client_id=CLIENT_ID, request_timeout_s=REQUEST_SECONDS_MAX, timeout_s=REQUEST_SECONDS_MAX
+            address,
+            client_id=CLIENT_ID,
+            request_timeout_s=REQUEST_SECONDS_MAX,
+            timeout_s=REQUEST_SECONDS_MAX,
+            security=self._security,
         )
 
     def _run(self, work: Callable[[], None]) -> None:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import secrets
 import ssl
+import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-from tidelog.client.core.options import ClientOptions
+from tidelog.client.core.java_security import security_settings
+from tidelog.client.core.options import AdminOptions, ClientOptions, read_options
 from tidelog.client.core.sasl import SaslConversation, conversation_of
 from tidelog.client.errors import AuthenticationFailed, InvalidOption, code_of
 from tidelog.model.errors import ErrorCode
@@ -47,6 +50,12 @@ def security_of(options: ClientOptions) -> Security:
     )
 
 
+def security_in(properties: Mapping[str, Any]) -> Security:
+    """What the properties of any client say, by Kafka's names; the rest of them is not looked at."""
+    protecting = security_settings(properties)
+    return security_of(read_options(AdminOptions, "any:1", protecting)) if protecting else NO_SECURITY
+
+
 def check_handshake(answer: SaslHandshakeResponse, mechanism: str) -> None:
     """AuthenticationFailed unless the broker knows the mechanism."""
     if answer.error_code:
@@ -70,11 +79,22 @@ def _context(options: ClientOptions) -> ssl.SSLContext:
             raise InvalidOption("ssl_context has to be an ssl.SSLContext.")
         return options.ssl_context
     try:
-        context = ssl.create_default_context(cafile=options.ssl_cafile)
+        context = ssl.create_default_context(cafile=options.ssl_cafile, cadata=options.ssl_cadata)
         if options.ssl_certfile is not None:
             context.load_cert_chain(options.ssl_certfile, options.ssl_keyfile, options.ssl_password)
+        elif options.ssl_certdata is not None:
+            _load_own(context, options)
     except (OSError, ValueError) as error:
-        files = [file for file in (options.ssl_cafile, options.ssl_certfile, options.ssl_keyfile) if file is not None]
-        raise InvalidOption(f"The certificates cannot be read from {', '.join(files)}: {error}") from None
+        given = (options.ssl_cafile, options.ssl_certfile, options.ssl_keyfile)
+        files = ", ".join(file for file in given if file is not None) or "the settings"
+        raise InvalidOption(f"The certificates cannot be read as PEM from {files}: {error}") from None
     context.check_hostname = options.ssl_check_hostname
     return context
+
+
+def _load_own(context: ssl.SSLContext, options: ClientOptions) -> None:
+    """A certificate and its key as text: Python takes them from a file only, so there is one for a moment."""
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+        file.write(f"{options.ssl_keydata}\n{options.ssl_certdata}\n")
+        file.flush()
+        context.load_cert_chain(file.name, password=options.ssl_password)

@@ -151,13 +151,15 @@ def read_topic(
     columns: Sequence[str] = ALL_COLUMNS,
     text: bool = False,
     read_committed: bool = False,
+    properties: Mapping[str, Any] | None = None,
     **settings: Unpack[SecuritySettings],
 ) -> TopicTable:
     """A topic as a table.
 
     `since`, `until`: "-1h", "2026-01-31T12:00", milliseconds since 1970 or a datetime; records at `until` are not in
     it. `start`, `end`: offsets, one for all partitions or one for each. `text`: keys and values as text instead of
-    bytes. Fewer `columns` are quicker to read. TLS and SASL have the settings of a client (`security_protocol`, …).
+    bytes. Fewer `columns` are quicker to read. TLS and SASL: the settings of a client (`security_protocol`, …), also
+    as a mapping of Kafka's dotted names.
     """
     schema_of(columns)
     for moment in (since, until):
@@ -174,7 +176,7 @@ def read_topic(
         columns=tuple(columns),
         text=text,
         read_committed=read_committed,
-        security=security_of(read_options(AdminOptions, bootstrap_servers, settings)),
+        security=security_of(read_options(AdminOptions, bootstrap_servers, {**(properties or {}), **settings})),
     )
 
 

@@ -18,6 +18,7 @@ from tidelog.client.deadline import Deadline
 from tidelog.client.errors import ClientError, Rejected, RequestExpired
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import Offset, TopicPartition
+from tidelog.spark.connecting import Protection, cluster_at
 from tidelog.spark.errors import DataLoss, ReadFailed
 from tidelog.spark.options import ReadOptions
 from tidelog.spark.planning import Range
@@ -47,11 +48,11 @@ def _connected(options: ReadOptions) -> Iterator[Cluster]:
 
     Spark runs one task after the other in a process; a stream has thousands of small ones, as quick as they connect.
     """
-    wanted = (options.bootstrap_servers, options.client_id, options.request_timeout_s)
+    wanted = (options.bootstrap_servers, options.client_id, options.request_timeout_s, options.protection)
     cluster = _kept.pop(wanted, None)
     if cluster is None:
         _forget()
-        cluster = Cluster(wanted[0], client_id=wanted[1], request_timeout_s=wanted[2])
+        cluster = cluster_at(wanted[0], wanted[3], client_id=wanted[1], request_timeout_s=wanted[2])
     try:
         yield cluster
     except BaseException:
@@ -65,7 +66,7 @@ def _forget() -> None:
         _kept.popitem()[1].close()
 
 
-_kept: dict[tuple[str, str, float], Cluster] = {}
+_kept: dict[tuple[str, str, float, Protection], Cluster] = {}
 
 
 def _batches(

@@ -14,6 +14,7 @@ from tidelog.client.core.described import EARLIEST, LATEST
 from tidelog.client.errors import Rejected
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset, TopicName, TopicPartition
+from tidelog.spark.connecting import cluster_at
 from tidelog.spark.errors import InvalidOption
 from tidelog.spark.options import Assigned, Bound, Ends, Named, Pattern, ReadOptions, Times, Topics
 from tidelog.spark.positions import Positions
@@ -24,8 +25,11 @@ class LogEnds:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._cluster = Cluster(
-            options.bootstrap_servers, client_id=options.client_id, request_timeout_s=options.request_timeout_s
+        self._cluster = cluster_at(
+            options.bootstrap_servers,
+            options.protection,
+            client_id=options.client_id,
+            request_timeout_s=options.request_timeout_s,
         )
         self._admin = Admin(self._cluster)
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from tidelog.client.core.described import EARLIEST, LATEST
 from tidelog.model.ids import Offset, TopicName, TopicPartition
+from tidelog.spark.connecting import Protection, protection_of
 from tidelog.spark.errors import InvalidOption
 from tidelog.spark.positions import Positions, parse_numbers, parse_partitions, parse_positions
 from tidelog.spark.typed_options import TypedOptions, parse_typed_options
@@ -38,9 +39,6 @@ REFUSED: Final = {
     "kafka.value.deserializer": "values come as bytes; valueFormat makes columns of them",
     "kafka.interceptor.classes": "no Java runs here",
 }
-# What the client cannot do must not be taken for done.
-SECURITY: Final = "kafka.security.protocol"
-PLAINTEXT: Final = "PLAINTEXT"
 
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SPELLED: Final = re.compile(r"(\d+)\s*([a-z]*)")
@@ -123,6 +121,7 @@ class ReadOptions:
     via_segments: bool = False
     log_dirs: tuple[str, ...] = ()
     typed: TypedOptions | None = None
+    protection: Protection = field(default=(), repr=False)
 
 
 def parse_read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
@@ -149,6 +148,7 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOp
         request_timeout_s=given.duration_ms("kafka.request.timeout.ms", REQUEST_TIMEOUT_MS) / 1000,
         via_segments=_is_via_segments(given),
         typed=parse_typed_options(given.text),
+        protection=protection_of(options),
         log_dirs=tuple(path.strip() for path in (given.text("logDirs") or "").split(",") if path.strip()),
     )
     if parsed.log_dirs and not parsed.via_segments:
@@ -310,9 +310,6 @@ def _check_client_settings(given: _Given) -> None:
     for name, why in REFUSED.items():
         if given.text(name) is not None:
             raise InvalidOption(f"Option {name} cannot be set: {why}.")
-    protocol = given.text(SECURITY)
-    if protocol is not None and protocol.upper() != PLAINTEXT:
-        raise InvalidOption(f"Option {SECURITY} is {PLAINTEXT}, not '{protocol}': the source knows no other yet.")
 
 
 def _is_via_segments(given: _Given) -> bool:

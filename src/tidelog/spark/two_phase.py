@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from tidelog.client.admin import accepted
 from tidelog.client.blocking.producer import Producer
-from tidelog.client.cluster import Cluster
 from tidelog.client.core.groups import CommittedOffset
 from tidelog.client.core.transaction import PreparedTransaction
 from tidelog.client.errors import ClientError, Rejected
@@ -21,6 +20,7 @@ from tidelog.client.groups import Groups
 from tidelog.client.transactions import Transactions
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicName, TopicPartition
+from tidelog.spark.connecting import cluster_at
 from tidelog.spark.decisions import GROUP_PREFIX, Decision, Part, Slot, decision_in, group_of, offsets_of
 from tidelog.spark.errors import SinkFailed
 from tidelog.spark.write_options import WriteOptions
@@ -90,7 +90,7 @@ class SinkTransactions:
     def clean(self, batch_id: int) -> None:
         """Driver: abort what tasks left behind that failed, were killed or came second, unless a newer batch began."""
         pattern = re.escape(f"{GROUP_PREFIX}{self._sink_id}-") + r"(\d+)-(\d+)"
-        with Cluster(self._options.bootstrap_servers) as cluster:
+        with cluster_at(self._options.bootstrap_servers, self._options.protection) as cluster:
             open_ = Transactions(cluster).list_transactions(states=[ONGOING], id_pattern=pattern)
         for each in open_:
             named = re.fullmatch(pattern, each.transactional_id)
@@ -146,7 +146,7 @@ class SinkTransactions:
 
     def _decided_offsets(self) -> dict[TopicPartition, CommittedOffset]:
         """The offsets that hold the decision; while a driver is deciding, they are waited for."""
-        with Cluster(self._options.bootstrap_servers) as cluster:
+        with cluster_at(self._options.bootstrap_servers, self._options.protection) as cluster:
             deadline = cluster.deadline()
             while True:
                 answers = Groups(cluster).offsets_of(group_of(self._sink_id), require_stable=True)
@@ -205,7 +205,7 @@ _probed: dict[str, str | None] = {}
 
 
 def _serves_two_phases(options: WriteOptions) -> bool:
-    with Cluster(options.bootstrap_servers) as cluster:
+    with cluster_at(options.bootstrap_servers, options.protection) as cluster:
         served = cluster.any_connection(cluster.deadline()).served.get(InitProducerIdRequest.API_KEY)
     return served is not None and served.last >= TWO_PHASE_VERSION
 

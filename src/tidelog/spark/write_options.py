@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from pyspark.sql.types import BinaryType, IntegerType, NullType, StringType, StructType
 
+from tidelog.client.core.options import ProducerOptions, is_setting
+from tidelog.spark.connecting import KAFKA_PREFIX, Protection, protection_of
 from tidelog.spark.errors import InvalidOption
 from tidelog.spark.options import BOOTSTRAP_SERVERS, bootstrap_servers
 from tidelog.spark.schema import HEADERS_TYPE
 
-KAFKA_PREFIX: Final = "kafka."
 TEXT_OR_BYTES: Final = (StringType, BinaryType, NullType)
 AUTO: Final = "auto"
 GUARANTEES: Final = {"auto": None, "true": True, "false": False}
@@ -28,11 +29,12 @@ class WriteOptions:
     bootstrap_servers: str
     # Where rows go that name no topic of their own; rows that do are overruled by it.
     topic: str | None
-    # Settings of the producer, by Kafka's names.
+    # Settings of the producer, by Kafka's names, but for those of security.
     producer: Mapping[str, str]
     # None: if the cluster can.
     exactly_once: bool | None
     sink_id: str | None
+    protection: Protection = field(default=(), repr=False)
 
 
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
@@ -49,12 +51,19 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     for name in ("key.serializer", "value.serializer", "transactional.id", "enable.idempotence"):
         if name in producer:
             raise InvalidOption(f"Option {KAFKA_PREFIX}{name} is the sink's own business.")
+    protection = protection_of(options)
+    protecting = dict(protection)
+    # As in Spark's connector, what a producer does not know is left alone: Java's has settings that ours need not have.
+    known = {
+        name: each for name, each in producer.items() if name not in protecting and is_setting(ProducerOptions, name)
+    }
     return WriteOptions(
         bootstrap_servers=bootstrap_servers(options),
         topic=given.get("topic", "").strip() or None,
-        producer=producer,
+        producer=known,
         exactly_once=GUARANTEES[guarantee],
         sink_id=given.get("sinkid", "").strip() or None,
+        protection=protection,
     )
 
 

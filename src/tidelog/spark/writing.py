@@ -21,7 +21,8 @@ DELIVERIES_MAX: Final = 64
 
 def producer_of(options: WriteOptions, **settings: str) -> Producer:
     """A producer with what the user set and what the sink needs."""
-    return Producer({"bootstrap.servers": options.bootstrap_servers, **options.producer, **settings})
+    given = {**options.producer, **dict(options.protection)}
+    return Producer({"bootstrap.servers": options.bootstrap_servers, **given, **settings})
 
 
 def write_rows(producer: Producer, batches: Iterable[Any], options: WriteOptions) -> Counter[str]:

@@ -11,6 +11,7 @@ from tidelog.cli.kafka.arguments import KafkaParser, cluster_of, properties_of
 from tidelog.cli.kafka.record_formats import deserializer, formatter
 from tidelog.cli.kafka.topic_filter import TopicFilter
 from tidelog.client.core.record import ConsumerRecord
+from tidelog.client.errors import InvalidOption
 from tidelog.model.ids import Offset, PartitionIndex, TopicName
 
 
@@ -75,9 +76,9 @@ def test_properties_come_from_a_file_and_the_command_line_has_the_last_word(tmp_
 
 def test_a_protocol_that_is_not_spoken_is_not_passed_over(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
-    file.write_text("security.protocol=SSL\n")
+    file.write_text("security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n")
     options = parser().read(["--bootstrap-server", "a:1", "--command-config", str(file)])
-    with pytest.raises(BadInput, match=r"security.protocol=SSL is not supported"):
+    with pytest.raises(InvalidOption, match=r"sasl_mechanism=GSSAPI is not one of PLAIN"):
         cluster_of(options)
 
 

@@ -8,6 +8,7 @@ from tidelog.client.core.described import EARLIEST, LATEST
 from tidelog.model.ids import PartitionIndex, TopicName, TopicPartition
 from tidelog.spark.errors import InvalidOption
 from tidelog.spark.options import Assigned, Ends, Named, Pattern, Times, Topics, parse_read_options
+from tidelog.spark.write_options import parse_write_options
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 
@@ -100,9 +101,28 @@ def test_settings_that_the_source_decides_itself_are_refused_as_by_sparks_connec
         parse_read_options(SERVERS | {"subscribe": "t", name: "x"}, streaming=True)
 
 
-def test_other_settings_of_a_client_are_accepted_but_never_a_security_that_is_not_there() -> None:
+def test_other_settings_of_a_client_are_accepted_and_those_of_security_are_kept_apart() -> None:
     accepted = {"kafka.max.poll.records": "5", "kafka.security.protocol": "plaintext", "groupIdPrefix": "jobs"}
+    parsed = parse_read_options(SERVERS | {"subscribe": "t", **accepted}, streaming=False)
+    assert parsed.protection == (("security.protocol", "plaintext"),)
 
-    assert parse_read_options(SERVERS | {"subscribe": "t"} | accepted, streaming=False).group_id is None
-    with pytest.raises(InvalidOption, match="not 'SASL_SSL'"):
-        parse_read_options(SERVERS | {"subscribe": "t", "kafka.security.protocol": "SASL_SSL"}, streaming=False)
+
+def test_security_that_cannot_be_is_refused_before_anybody_connects() -> None:
+    for given, words in (
+        ({"kafka.security.protocol": "SASL_SSL"}, "sasl_mechanism"),
+        ({"kafka.security.protocol": "SSL", "kafka.ssl.truststore.type": "JKS"}, "PEM"),
+        ({"kafka.sasl.login.class": "x"}, "no setting 'sasl.login.class'"),
+    ):
+        with pytest.raises(InvalidOption, match=words):
+            parse_read_options(SERVERS | {"subscribe": "t", **given}, streaming=False)
+        with pytest.raises(InvalidOption, match=words):
+            parse_write_options(SERVERS | {"topic": "t", **given})
+
+
+def test_a_password_is_not_shown_with_the_options_and_the_sink_leaves_alone_what_its_producer_has_not() -> None:
+    jaas = 'a.PlainLoginModule required username="anna" password="hidden-word";'
+    secured = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": "PLAIN", "kafka.sasl.jaas.config": jaas}
+    read = parse_read_options(SERVERS | {"subscribe": "t", **secured}, streaming=True)
+    written = parse_write_options(SERVERS | secured | {"kafka.send.buffer.bytes": "1", "kafka.linger.ms": "7"})
+    assert "hidden-word" not in repr(read) + repr(written)
+    assert dict(read.protection) == dict(written.protection) and written.producer == {"linger.ms": "7"}

@@ -131,11 +131,9 @@ def properties_of(pairs: Sequence[str] | None, file: str | None = None) -> dict[
 def cluster_of(options: argparse.Namespace, properties: Mapping[str, str] | None = None) -> Cluster:
     """The cluster that the options name, with the client's properties from --command-config."""
     from tidelog.client.cluster import REQUEST_TIMEOUT_S, TIMEOUT_S, Cluster
+    from tidelog.client.security import security_in
 
     settings = dict(properties_of(None, options.command_config) if properties is None else properties)
-    protocol = settings.get("security.protocol", "PLAINTEXT").upper()
-    if protocol != "PLAINTEXT":
-        raise BadInput(f"security.protocol={protocol} is not supported; only PLAINTEXT is.")
     bootstrap = options.bootstrap_server or settings.get("bootstrap.servers", "")
     return Cluster(
         bootstrap,
@@ -143,6 +141,7 @@ def cluster_of(options: argparse.Namespace, properties: Mapping[str, str] | None
         request_timeout_s=_seconds(settings, "request.timeout.ms", REQUEST_TIMEOUT_S),
         timeout_s=_seconds(settings, "default.api.timeout.ms", TIMEOUT_S),
         bootstrap_patience_s=BOOTSTRAP_PATIENCE_S,
+        security=security_in(settings),
     )
 
 

@@ -163,6 +163,7 @@ class Reading:
         self, cluster: Cluster, options: argparse.Namespace, settings: Mapping[str, str], read_committed: bool
     ) -> None:
         from tidelog.client.blocking.consumer import Consumer
+        from tidelog.client.core.java_security import security_settings
 
         self.count = 0
         self._cluster = cluster
@@ -170,7 +171,7 @@ class Reading:
         self._filter = None if options.include is None else TopicFilter(options.include)
         self._partition: int | None = options.partition
         self._offset: str = options.offset or settings["auto.offset.reset"]
-        taken = {name: value for name, value in settings.items() if name in TAKEN}
+        taken = {name: value for name, value in settings.items() if name in TAKEN} | security_settings(settings)
         self._consumer = Consumer(
             {
                 "client.id": "console-consumer",

@@ -155,8 +155,9 @@ def _check(settings: Mapping[str, str]) -> None:
 
 def _producer(bootstrap: str, settings: Mapping[str, str]) -> Producer:
     from tidelog.client.blocking.producer import Producer
+    from tidelog.client.core.java_security import security_settings
 
-    taken = {name: value for name, value in settings.items() if name in TAKEN}
+    taken = {name: value for name, value in settings.items() if name in TAKEN} | security_settings(settings)
     return Producer({"client.id": "console-producer", **taken, "bootstrap.servers": bootstrap})
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from tidelog.cli.options import KeyValue, bootstrap_option, format_option
+from tidelog.cli.options import KeyValue, bootstrap_option, format_option, protection
 from tidelog.cli.output import say, write_json, write_table
 
 RECORDS: Final = 1_000_000
@@ -64,7 +64,7 @@ def produce(
         topic=topic,
         records=records,
         payloads=RandomPayloads(record_size),
-        settings={"bootstrap.servers": bootstrap, "acks": acks, **dict(settings)},
+        settings={"bootstrap.servers": bootstrap, "acks": acks, **protection(), **dict(settings)},
         throughput=throughput,
     )
     with _bar(f"writing to {topic}", records) as advance:
@@ -112,6 +112,7 @@ def consume(
     properties: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "auto.offset.reset": "earliest",
+        **protection(),
         "max.partition.fetch.bytes": fetch_size,
         **({} if group is None else {"group.id": group}),
         **dict(settings),
@@ -157,8 +158,8 @@ def end_to_end(
             topic,
             records,
             RandomPayloads(record_size),
-            {"bootstrap.servers": bootstrap, "acks": acks},
-            {"bootstrap.servers": bootstrap},
+            {"bootstrap.servers": bootstrap, "acks": acks, **protection()},
+            {"bootstrap.servers": bootstrap, **protection()},
             lambda number, _: advance(number + 1),
         )
     _show({"records": records, "records_per_second": round(found.per_s), **_latencies(found.latencies)}, format_)
@@ -192,13 +193,15 @@ def transactions(
 
     if plot:
         check_plotting()
+    settings = {"bootstrap.servers": bootstrap, **protection()}
+    settings["transactional.id"] = transactional_id or f"tidelog-perf-{uuid.uuid4()}"
     with _bar(f"transactions in {topic}", transactions) as advance:
         found = measure_transactions(
             topic,
             transactions,
             records_in_each,
             RandomPayloads(record_size),
-            {"bootstrap.servers": bootstrap, "transactional.id": transactional_id or f"tidelog-perf-{uuid.uuid4()}"},
+            settings,
             lambda number, _: advance(number + 1),
         )
     rates = {

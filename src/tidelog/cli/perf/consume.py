@@ -16,6 +16,7 @@ from tidelog.client.admin import Admin
 from tidelog.client.blocking.consumer import Consumer
 from tidelog.client.cluster import Cluster
 from tidelog.client.core.subscription import RebalanceListener
+from tidelog.client.security import security_in
 from tidelog.model.ids import TopicName, TopicPartition
 
 FETCH_BYTES: Final = 1024 * 1024
@@ -138,7 +139,7 @@ def _begin(consumer: Consumer, plan: ConsumePlan) -> _Assignments:
         topics = None if plan.topic is None else [plan.topic]
         consumer.subscribe(topics, pattern=plan.include, listener=assignments)
         return assignments
-    with Cluster(plan.settings["bootstrap.servers"]) as cluster:
+    with Cluster(plan.settings["bootstrap.servers"], security=security_in(plan.settings)) as cluster:
         if plan.topic is not None:
             name = TopicName(plan.topic)
             found = [cluster.retry(lambda deadline: cluster.topic(name, deadline))]

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from tidelog.client.core.buffer_policy import BufferFullPolicy
 from tidelog.client.core.described import EARLIEST, LATEST
+from tidelog.client.core.java_security import TRANSLATIONS, without_java_names
 from tidelog.client.core.sasl import MECHANISMS
 from tidelog.client.errors import InvalidOption
 from tidelog.wire.compression import Compression
@@ -71,6 +72,10 @@ class ClientOptions:
     ssl_cafile: str | None = None
     ssl_certfile: str | None = None
     ssl_keyfile: str | None = None
+    # What would be in the files, as PEM.
+    ssl_cadata: str | None = None
+    ssl_certdata: str | None = None
+    ssl_keydata: str | None = field(default=None, repr=False)
     ssl_password: str | None = field(default=None, repr=False)
     ssl_check_hostname: bool = True
     sasl_mechanism: str | None = None
@@ -95,8 +100,11 @@ class ClientOptions:
                 raise InvalidOption(f"{self.sasl_mechanism} needs sasl_username and sasl_password.")
         elif self.sasl_mechanism is not None:
             raise InvalidOption("sasl_mechanism needs security_protocol=SASL_SSL or SASL_PLAINTEXT.")
-        if not self.uses_tls and (self.ssl_context is not None or self.ssl_cafile is not None):
+        certificates = (self.ssl_context, self.ssl_cafile, self.ssl_cadata, self.ssl_certfile, self.ssl_certdata)
+        if not self.uses_tls and any(each is not None for each in certificates):
             raise InvalidOption("Certificates need security_protocol=SSL or SASL_SSL.")
+        if (self.ssl_certdata is None) != (self.ssl_keydata is None):
+            raise InvalidOption("ssl_certdata and ssl_keydata belong together: a certificate and its key.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,14 +229,17 @@ def read_options(kind: type[O], given: Mapping[str, Any] | str | None, named: Ma
             raise InvalidOption(f"{name} is given twice.")
         everything[name] = value
     known = {field.name: field for field in fields(kind)}
-    read: dict[str, Any] = {}
+    spelled: dict[str, Any] = {}
     for written, value in everything.items():
         name = written.replace(".", "_").replace("-", "_").lower()
         name = ALIASES.get(name, name)
-        if name not in known:
+        if name not in known and name not in TRANSLATIONS:
             raise InvalidOption(_unknown(written, list(known)))
-        if name in read:
+        if name in spelled:
             raise InvalidOption(f"{name} is given twice, once as {written}.")
+        spelled[name] = value
+    read: dict[str, Any] = {}
+    for name, value in without_java_names(spelled).items():
         default = known[name].default
         read[name] = _converted(name, value, None if default is MISSING else default)
     if not read.get("bootstrap_servers"):
@@ -236,6 +247,12 @@ def read_options(kind: type[O], given: Mapping[str, Any] | str | None, named: Ma
     options = kind(**read)
     options.check()
     return options
+
+
+def is_setting(kind: type[ClientOptions], written: str) -> bool:
+    """Whether a client of this kind has a setting of this name, in any of its spellings."""
+    name = written.replace(".", "_").replace("-", "_").lower()
+    return ALIASES.get(name, name) in {field.name for field in fields(kind)} or name in TRANSLATIONS
 
 
 def _unknown(written: str, known: Sequence[str]) -> str:

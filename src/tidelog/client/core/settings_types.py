@@ -17,6 +17,9 @@ class SecuritySettings(TypedDict, total=False):
     ssl_cafile: str | None
     ssl_certfile: str | None
     ssl_keyfile: str | None
+    ssl_cadata: str | None
+    ssl_certdata: str | None
+    ssl_keydata: str | None
     ssl_password: str | None
     ssl_check_hostname: bool
     sasl_mechanism: str | None

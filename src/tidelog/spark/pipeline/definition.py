@@ -72,11 +72,17 @@ class PipelineDefinition:
     trigger: str = DEFAULT_TRIGGER
     checkpoint: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    # Properties of all its clients, by Kafka's names: how connections are protected, above all.
+    kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def session_settings(self) -> dict[str, str]:
         """What its session is started with: Spark fetches the packages of the sink from Maven Central."""
         packages = {"spark.jars.packages": ",".join(self.sink.packages)} if self.sink.packages else {}
         return {**packages, **self.settings}
+
+    def kafka_options(self) -> dict[str, str]:
+        """What every source and sink of it is told."""
+        return {f"kafka.{name}": value for name, value in self.kafka.items()}
 
 
 def read_definition(path: Path) -> PipelineDefinition:
@@ -116,6 +122,7 @@ def parse_definition(
         trigger=given.text("trigger") or DEFAULT_TRIGGER,
         checkpoint=given.text("checkpoint"),
         settings=given.texts("spark"),
+        kafka=given.texts("kafka"),
     )
     given.nothing_else()
     if all(source.table for source in definition.sources):

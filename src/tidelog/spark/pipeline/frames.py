@@ -36,12 +36,13 @@ def start_query(spark: SparkSession, definition: PipelineDefinition, checkpoint:
         return writer.format(sink.format).partitionBy(*sink.partition_by).start(sink.path)
     if sink.topic is not None:
         writer = writer.option("topic", sink.topic)
+    writer = writer.options(**{**definition.kafka_options(), **sink.options})
     return writer.format("tidelog").option("kafka.bootstrap.servers", definition.bootstrap).start()
 
 
 def transformed(spark: SparkSession, definition: PipelineDefinition) -> DataFrame:
     """The rows that the sink gets."""
-    frames = {source.name: _source_frame(spark, definition.bootstrap, source) for source in definition.sources}
+    frames = {source.name: _source_frame(spark, definition, source) for source in definition.sources}
     if definition.transform is not None:
         rows = definition.transform(spark, **frames)
     else:
@@ -68,10 +69,11 @@ def as_records(rows: DataFrame, sink: SinkDefinition) -> DataFrame:
     return rows.select(*columns)
 
 
-def _source_frame(spark: SparkSession, bootstrap: str, source: SourceDefinition) -> DataFrame:
+def _source_frame(spark: SparkSession, definition: PipelineDefinition, source: SourceDefinition) -> DataFrame:
     reader = spark.read if source.table else spark.readStream
     options = {
-        "kafka.bootstrap.servers": bootstrap,
+        **definition.kafka_options(),
+        "kafka.bootstrap.servers": definition.bootstrap,
         "subscribe": source.topic,
         "kafka.isolation.level": "read_committed",
     }
