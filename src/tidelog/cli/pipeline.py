@@ -13,7 +13,7 @@ import click
 
 from tidelog.cli.failures import BadInput
 from tidelog.cli.options import command_config_option, format_option, protection
-from tidelog.cli.output import say, write_json, write_table
+from tidelog.cli.output import say, write_json, write_json_line, write_table
 from tidelog.cli.pipeline_progress import Progress, lag_of, line_of
 from tidelog.cli.spark_cluster import cluster
 
@@ -41,7 +41,14 @@ pipeline.add_command(cluster)
 
 @pipeline.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("-b", "--bootstrap", help="The cluster, instead of the one that the file names.")
+@click.option(
+    "-b",
+    "--bootstrap-server",
+    "--bootstrap",
+    "bootstrap",
+    metavar="HOST:PORT",
+    help="The cluster, instead of the one that the file names.",
+)
 @click.option(
     "--master",
     default="local[2]",
@@ -52,7 +59,10 @@ pipeline.add_command(cluster)
 @click.option("--seconds", type=click.FloatRange(min=0), help="End by itself after this long.")
 @command_config_option
 @folder_option
-def run(file: Path, bootstrap: str | None, master: str, once: bool, seconds: float | None, folder: Path) -> int:
+@format_option
+def run(
+    file: Path, bootstrap: str | None, master: str, once: bool, seconds: float | None, folder: Path, format_: str
+) -> int:
     """Run the pipeline of FILE (.toml or .py). Ctrl-C stops it after the batch that runs."""
     from dataclasses import replace
 
@@ -61,9 +71,13 @@ def run(file: Path, bootstrap: str | None, master: str, once: bool, seconds: flo
     from tidelog.spark.pipeline.definition import AVAILABLE_NOW, InvalidPipeline, read_definition
     from tidelog.spark.pipeline.registry import ACTIVE, PipelineState, Registry
     from tidelog.spark.pipeline.running import PipelineRun
+    from tidelog.spark.processes import SparkDidNotStart
+    from tidelog.spark.session import is_connect
 
     try:
         definition = read_definition(file)
+        if not is_connect(master):
+            definition.session_settings()
     except InvalidPipeline as error:
         raise BadInput(str(error)) from None
     if bootstrap is not None:
@@ -77,12 +91,12 @@ def run(file: Path, bootstrap: str | None, master: str, once: bool, seconds: flo
         raise BadInput(f"Pipeline '{definition.name}' runs already, as process {known.pid}.")
     now = time.time()
     state = PipelineState(definition.name, str(file.absolute()), os.getpid(), now, now, "starting")
-    running = PipelineRun(definition, state, registry, Progress().tell, master)
+    running = PipelineRun(definition, state, registry, _tell_json if format_ == "json" else Progress().tell, master)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: running.stop())
     try:
         ended = running.run(seconds)
-    except NoJava as error:
+    except (NoJava, SparkDidNotStart) as error:
         raise BadInput(str(error)) from None
     return 1 if ended.status == "failed" else 0
 
@@ -139,6 +153,14 @@ def stop(name: str, folder: Path) -> None:
         say(f"Stopped pipeline '{name}'.")
     else:
         raise BadInput(f"Pipeline '{name}' (process {state.pid}) does not stop.")
+
+
+def _tell_json(state: PipelineState) -> None:
+    """A line for each thing that happened, as a document."""
+    from dataclasses import asdict
+
+    write_json_line(asdict(state))
+    sys.stdout.flush()
 
 
 def _known(name: str, folder: Path) -> PipelineState:

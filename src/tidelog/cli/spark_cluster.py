@@ -19,10 +19,11 @@ CONNECT_PORT: Final = 15002
 @click.command()
 @click.option("--workers", type=click.IntRange(min=1), default=2, show_default=True)
 @click.option("--cores", type=click.IntRange(min=1), default=1, show_default=True, help="Of each worker.")
-@click.option("--memory", default="1g", show_default=True, help="Of each worker, for its executors.")
+@click.option("--memory", default="1g", show_default=True, help="Of each worker, for its executors: 1g, 700m.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address that the others reach it by.")
 @click.option("--port", type=click.IntRange(0, 65535), default=MASTER_PORT, show_default=True)
-@click.option("--connect", is_flag=True, help=f"A server of Spark Connect beside it, on port {CONNECT_PORT}.")
+@click.option("--connect", is_flag=True, help="A server of Spark Connect beside it.")
+@click.option("--connect-port", type=click.IntRange(0, 65535), default=CONNECT_PORT, show_default=True)
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
@@ -30,7 +31,9 @@ CONNECT_PORT: Final = 15002
     show_default=True,
     help="Where logs and the executors' files are kept.",
 )
-def cluster(workers: int, cores: int, memory: str, host: str, port: int, connect: bool, folder: Path) -> None:
+def cluster(
+    workers: int, cores: int, memory: str, host: str, port: int, connect: bool, connect_port: int, folder: Path
+) -> None:
     """Start a Spark master and workers here, each a process of its own. Ctrl-C stops them."""
     from contextlib import ExitStack
     from importlib.util import find_spec
@@ -49,15 +52,15 @@ def cluster(workers: int, cores: int, memory: str, host: str, port: int, connect
             running.enter_context(started)
             urls = [started.url]
             if connect:
-                server = ConnectServer(folder, master=started.url, port=CONNECT_PORT)
+                server = ConnectServer(folder, master=started.url, port=connect_port)
                 urls.append(running.enter_context(server).url)
         except (NoJava, SparkDidNotStart) as error:
             raise BadInput(str(error)) from None
         except KeyboardInterrupt:
             return
+        say(f"A master and {workers} workers run; their logs are in {folder}. Ctrl-C stops them.")
         for url in urls:
             say(f"tidelog pipeline run FILE --master {url}")
-        say("Ctrl-C stops it.")
         try:
             signal.pause()
         except KeyboardInterrupt:

@@ -82,6 +82,9 @@ def sql(
         say(f"View '{drop_view}' is gone.")
     elif list_views:
         rows = [(name, view.topic, view.format, view.schema or view.schema_file) for name, view in views.items()]
+        if not rows and format_ == "table":
+            say(f"There are no views in {path}.")
+            return
         _write(["view", "topic", "format", "schema"], rows, format_)
     else:
         from tidelog.cli.sql_engines import Asking, ask_duckdb, ask_spark

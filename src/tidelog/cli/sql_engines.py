@@ -148,11 +148,15 @@ def ask_spark(query: Query, asking: Asking) -> Answer:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+    from tidelog.spark.java import NoJava
     from tidelog.spark.session import register, spark_session
 
     running = SparkSession.getActiveSession()
     # A Spark that somebody else started is theirs: only a session of it is ours.
-    spark = spark_session("tidelog-sql", master="local[2]") if running is None else running.newSession()
+    try:
+        spark = spark_session("tidelog-sql", master="local[2]") if running is None else running.newSession()
+    except NoJava as error:
+        raise BadInput(str(error)) from None
     register(spark)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     try:

@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import runpy
 import tomllib
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+import pyspark
 from pyspark.sql import DataFrame
+
+from tidelog.spark.pipeline.lakes import LAKES, NoPackageFits, lake_settings
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 DEFAULT_TRIGGER: Final = "1 second"
 AVAILABLE_NOW: Final = "available-now"
 MODES: Final = ("append", "complete")
+# Formats that a sink names with their path in one word.
+SHORT: Final = ("parquet", *LAKES)
 
 Transform: TypeAlias = Callable[..., DataFrame]
 
@@ -45,7 +51,7 @@ class SourceDefinition:
 
 @dataclass(frozen=True, slots=True)
 class SinkDefinition:
-    """Where rows go: a topic (or the column "topic"), or files of a format that Spark can write a stream to."""
+    """Where rows go: a topic (or the column "topic"), or a table of a format that Spark streams to."""
 
     topic: str | None = None
     key: str | None = None
@@ -77,8 +83,10 @@ class PipelineDefinition:
 
     def session_settings(self) -> dict[str, str]:
         """What its session is started with: Spark fetches the packages of the sink from Maven Central."""
-        packages = {"spark.jars.packages": ",".join(self.sink.packages)} if self.sink.packages else {}
-        return {**packages, **self.settings}
+        try:
+            return lake_settings(self.sink.format, self.sink.packages, self.settings, pyspark.__version__)
+        except NoPackageFits as error:
+            raise InvalidPipeline(str(error)) from None
 
     def kafka_options(self) -> dict[str, str]:
         """What every source and sink of it is told."""
@@ -90,15 +98,26 @@ def read_definition(path: Path) -> PipelineDefinition:
     if not path.is_file():
         raise InvalidPipeline(f"There is no file {path}.")
     if path.suffix == ".py":
-        module = runpy.run_path(str(path))
+        module = _run(path)
         tree, transform = module.get("PIPELINE"), module.get("transform")
         if not isinstance(tree, dict):
             raise InvalidPipeline(f"{path} has no dict PIPELINE.")
         return parse_definition(tree, path.stem, transform)
     try:
         return parse_definition(tomllib.loads(path.read_text()), path.stem)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidPipeline(f"{path} is no TOML: {error}.") from None
+
+
+def _run(path: Path) -> dict[str, Any]:
+    """The names of a Python file. What goes wrong in it is its author's, who is told the line and not our way there."""
+    try:
+        return runpy.run_path(str(path))
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+        where = path if line is None else f"{path}, line {line}"
+        raise InvalidPipeline(f"{where}: {type(error).__name__}: {error}") from None
 
 
 def parse_definition(
@@ -152,16 +171,21 @@ def _source(name: str, given: _Table) -> SourceDefinition:
 
 
 def _sink(given: _Table) -> SinkDefinition:
-    parquet, format_, path = given.text("parquet"), given.text("format"), given.text("path")
-    if parquet is not None and (format_ is not None or path is not None):
-        raise InvalidPipeline("The sink has parquet: that is its format and its path already.")
+    short = {name: path for name in SHORT if (path := given.text(name)) is not None}
+    format_, path = given.text("format"), given.text("path")
+    if len(short) > 1:
+        raise InvalidPipeline(f"The sink has {' and '.join(short)}: it can be one of them.")
+    for name, where in short.items():
+        if format_ is not None or path is not None:
+            raise InvalidPipeline(f"The sink has {name}: that is its format and its path already.")
+        format_, path = name, where
     if (format_ is None) != (path is None):
         raise InvalidPipeline("format and path of the sink belong together.")
     sink = SinkDefinition(
         topic=given.text("topic"),
         key=given.text("key"),
-        format="parquet" if parquet is not None else format_,
-        path=parquet or path,
+        format=format_,
+        path=path,
         packages=given.list("packages"),
         partition_by=given.list("partition_by"),
         mode=given.text("mode") or "append",

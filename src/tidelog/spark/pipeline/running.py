@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidelog.spark.java import NoJava
 from tidelog.spark.pipeline.definition import PipelineDefinition
 from tidelog.spark.pipeline.frames import start_query
 from tidelog.spark.pipeline.registry import PipelineState, Registry
-from tidelog.spark.session import spark_session
+from tidelog.spark.processes import SparkDidNotStart
+from tidelog.spark.session import is_connect, spark_session
 
 FAILURES_MAX: Final = 5
 RESTART_PAUSE_S: Final = 2.0
@@ -54,15 +58,29 @@ class PipelineRun:
         """Run to the end: stopped, out of time, through with what there was, or failed for good."""
         end = None if seconds is None else time.monotonic() + seconds
         self._say(status="starting")
-        settings = {"spark.log.level": "ERROR", **self._definition.session_settings()}
-        with _words_into(self._registry.spark_log_of(self._definition.name)):
-            spark = spark_session(self._definition.name, master=self._master, settings=settings)
+        # A server of Spark Connect has its jars already, or not: a session cannot bring any.
+        own = self._definition.settings if is_connect(self._master) else self._definition.session_settings()
+        settings = {"spark.log.level": "ERROR", **own}
+        spark = self._start_spark(settings)
         try:
             self._say(status="running")
             self._supervise(lambda: start_query(spark, self._definition, self._checkpoint()), end)
         finally:
             spark.stop()
         return self._state
+
+    def _start_spark(self, settings: Mapping[str, str]) -> SparkSession:
+        """SparkDidNotStart with a sentence: no such master, jars that cannot be had, a cluster that does not answer."""
+        log = self._registry.spark_log_of(self._definition.name)
+        try:
+            with _words_into(log):
+                return spark_session(self._definition.name, master=self._master, settings=settings)
+        except (PySparkException, Py4JError, RuntimeError) as error:
+            if isinstance(error, NoJava):
+                raise
+            message = f"Spark did not start with master {self._master}: {essence(str(error))}"
+            self._say(status="failed", failure=message)
+            raise SparkDidNotStart(f"{message} (all of it is in {log})") from None
 
     def _checkpoint(self) -> Path:
         given = self._definition.checkpoint
@@ -154,6 +172,10 @@ def essence(text: str) -> str:
     ours = [line for line in lines if line.startswith("tidelog.") and ": " in line]
     if ours:
         return ours[-1].partition(": ")[2]
+    # An error of Java's that comes alone: what was called, then ": " with the class of the error and what it says.
+    causes = [line for line in lines if line.startswith(": ")]
+    if causes:
+        return causes[0].removeprefix(": ").partition(": ")[2] or causes[0].removeprefix(": ")
     return lines[0] if lines else text
 
 

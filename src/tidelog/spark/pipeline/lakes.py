@@ -1,0 +1,70 @@
+"""Delta and Iceberg as sinks: what each asks of a session, and which of its releases is built for which Spark.
+
+Their jars are tied to one version of Spark; a wrong one fails deep inside with an error of Java's linker. So a sink
+that names no package gets the one that fits, or a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """A table format that comes as a package of its own."""
+
+    name: str
+    # The package by the version of Spark that it is built for.
+    packages: Mapping[str, str]
+    settings: Mapping[str, str]
+
+
+LAKES: Final[Mapping[str, Lake]] = {
+    "delta": Lake(
+        "Delta",
+        {version: f"io.delta:delta-spark_{version}_2.13:4.4.0" for version in ("4.0", "4.1", "4.2")},
+        {
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        },
+    ),
+    "iceberg": Lake(
+        "Iceberg",
+        {
+            "4.0": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
+            "4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+        },
+        {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"},
+    ),
+}
+# Settings that bring jars in another way than by `packages` of the sink.
+JAR_SETTINGS: Final = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+
+
+class NoPackageFits(ValueError):
+    """No release is known that runs in this Spark."""
+
+
+def lake_settings(
+    format_: str | None, packages: tuple[str, ...], given: Mapping[str, str], spark_version: str
+) -> dict[str, str]:
+    """What a session needs for a sink of this format, jars included; what the pipeline itself says comes last."""
+    lake = LAKES.get(format_ or "")
+    named = {"spark.jars.packages": ",".join(packages)} if packages else {}
+    if lake is None:
+        return {**named, **given}
+    if not named and not any(name in given for name in JAR_SETTINGS):
+        fitting = lake.packages.get(".".join(spark_version.split(".")[:2]))
+        if fitting is None:
+            raise NoPackageFits(_sentence(lake, spark_version))
+        named = {"spark.jars.packages": fitting}
+    return {**lake.settings, **named, **given}
+
+
+def _sentence(lake: Lake, spark_version: str) -> str:
+    *others, last = lake.packages
+    known = f"{', '.join(others)} and {last}"
+    message = f"No release of {lake.name} is known here that is built for Spark {spark_version}; there are for {known}"
+    return f"{message}. If there is one by now, name it: packages = ['group:artifact:version'] in [sink]."
