@@ -5,11 +5,11 @@ A list concerns every shard of a broker: each command answers for its own, and t
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from tidelog.machine.runtime import Result
 from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.patterns import Pattern, compile_re2
 from tidelog.transactions.records import TransactionRecord
 from tidelog.transactions.shard import TransactionShard
 from tidelog.transactions.states import BY_NAME, State
@@ -27,7 +27,7 @@ class Filter:
     producer_ids: frozenset[int] = frozenset()
     # Those that began so long ago, ended or not. One that never began (-1) began long ago.
     began_before_ms: int | None = None
-    id_pattern: re.Pattern[str] | None = None
+    id_pattern: Pattern | None = None
 
     def matches(self, transactional_id: str, transaction: Transaction, now_ms: int) -> bool:
         if self.states is not None and transaction.state not in self.states:
@@ -36,7 +36,7 @@ class Filter:
             return False
         if self.began_before_ms is not None and now_ms - transaction.start_ms <= self.began_before_ms:
             return False
-        return self.id_pattern is None or self.id_pattern.fullmatch(transactional_id) is not None
+        return self.id_pattern is None or self.id_pattern.matches(transactional_id)
 
 
 def filter_of(request: list_transactions.ListTransactionsRequest) -> tuple[Filter, list[str]]:
@@ -45,8 +45,8 @@ def filter_of(request: list_transactions.ListTransactionsRequest) -> tuple[Filte
     pattern = None
     if request.transactional_id_pattern:
         try:
-            pattern = re.compile(request.transactional_id_pattern)
-        except re.error as error:
+            pattern = compile_re2(request.transactional_id_pattern)
+        except ValueError as error:
             raise ProtocolError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from error
     states = None
     if request.state_filters:

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.groups.consumer.pattern_parser import STEPS_MAX
-from tidelog.groups.consumer.patterns import REMEMBERED_STATES_MAX, compile_pattern
+from tidelog.groups.consumer.patterns import compile_pattern
 from tidelog.model.errors import ErrorCode, ProtocolError
+from tidelog.model.pattern_parser import STEPS_MAX
+from tidelog.model.patterns import REMEMBERED_STATES_MAX
 
 
 @pytest.mark.parametrize(

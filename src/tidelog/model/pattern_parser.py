@@ -1,14 +1,17 @@
 """RE2's syntax to the steps of an automaton. Raises ValueError for what is not in it; called by `patterns.py` alone.
 
-A step is a set of characters to read (a number, one bit for each ASCII character), or a tuple: go on at one of several
-steps, or only at the begin or end of the name. The last step accepts. What needs to look back or ahead (references,
-look-arounds, word boundaries) is not RE2, or not worth it for names of topics.
+A step is a set of characters to read, or a tuple: go on at one of several steps, or only at the begin or end of the
+name. The last step accepts. A set is a number with one bit for each ASCII character, one for each other character that
+the pattern names, and one that stands for all characters that it does not; where it has "all but", it is negative. What
+needs to look back or ahead (references, look-arounds, word boundaries) is not RE2, or not worth it for names; nor are
+ranges that end beyond ASCII, and Unicode's classes.
 """
 
 from __future__ import annotations
 
 import string
-from typing import Final
+import sys
+from typing import Final, NamedTuple
 
 SPLIT: Final = "split"
 BEGIN: Final = "begin"
@@ -23,14 +26,18 @@ STEPS_MAX: Final = 20_000
 REPEATS_MAX: Final = 1_000
 GROUPS_NESTED_MAX: Final = 200
 
-ASCII: Final = (1 << 128) - 1
+ASCII_COUNT: Final = 128
+ASCII: Final = (1 << ASCII_COUNT) - 1
+# The bit of every character beyond ASCII that a pattern does not name. It is in sets only as "all but".
+OTHER: Final = ASCII_COUNT
+LAST_CHARACTER: Final = chr(sys.maxunicode)
 
 
 def _bits(characters: str) -> int:
     mask = 0
     for character in characters:
-        if ord(character) < 128:
-            mask |= 1 << ord(character)
+        assert ord(character) < ASCII_COUNT
+        mask |= 1 << ord(character)
     return mask
 
 
@@ -39,11 +46,11 @@ _WORD: Final = _bits(string.ascii_letters + string.digits + "_")
 _SPACE: Final = _bits("\t\n\f\r ")
 _CLASSES: Final = {
     "d": _DIGITS,
-    "D": ASCII & ~_DIGITS,
+    "D": ~_DIGITS,
     "w": _WORD,
-    "W": ASCII & ~_WORD,
+    "W": ~_WORD,
     "s": _SPACE,
-    "S": ASCII & ~_SPACE,
+    "S": ~_SPACE,
 }
 _NAMED_CLASSES: Final = {
     "alnum": _bits(string.ascii_letters + string.digits),
@@ -59,17 +66,23 @@ _NAMED_CLASSES: Final = {
     "xdigit": _bits(string.hexdigits),
 }
 _CONTROLS: Final = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_ANY: Final = ASCII & ~_bits("\n")
+_ANY: Final = ~_bits("\n")
 
 
-def parse(text: str) -> Steps:
+class Parsed(NamedTuple):
+    steps: Steps
+    # The bits of the characters beyond ASCII that the pattern names.
+    named: dict[str, int]
+
+
+def parse(text: str) -> Parsed:
     """The steps of a pattern."""
     parser = _Parser(text)
     part = parser.alternatives(depth=0)
     if not parser.at_end:
         raise ValueError("unexpected )")
     # The step that accepts reads nothing.
-    return [*_placed(part, 0), 0]
+    return Parsed([*_placed(part, 0), 0], parser.named)
 
 
 class _Parser:
@@ -77,6 +90,7 @@ class _Parser:
         self.text = text
         self.position = 0
         self.any_case = False
+        self.named: dict[str, int] = {}
         # Between \\Q and \\E every character stands for itself.
         self.quoting = False
 
@@ -229,13 +243,20 @@ class _Parser:
                 self.position += len(digits) + 1
             else:
                 digits = self.next() + self.next()
-            return chr(int(digits, 16))
+            return chr(_code_point(digits))
         if character.isalnum():
             raise ValueError(f"invalid escape sequence \\{character}")
         return character
 
     def literal(self, character: str) -> int:
-        return _bits(character.lower() + character.upper()) if self.any_case else _bits(character)
+        if not self.any_case:
+            return self.bit(character)
+        cases = [each for each in (character.lower(), character.upper()) if len(each) == 1]
+        return self.bit(character) | self.bit(cases[0]) | self.bit(cases[-1]) if cases else self.bit(character)
+
+    def bit(self, character: str) -> int:
+        code = ord(character)
+        return 1 << (code if code < ASCII_COUNT else self.named.setdefault(character, OTHER + 1 + len(self.named)))
 
     def character_class(self) -> int:
         negated = self.take("^") is not None
@@ -258,10 +279,21 @@ class _Parser:
                 high = self.escaped(self.next()) if high == "\\" else high
             if high < low:
                 raise ValueError("invalid character class range")
-            for code in range(ord(low), min(ord(high), 127) + 1):
-                mask |= self.literal(chr(code))
+            mask |= self.spanned(low, high)
         self.next()
-        return ASCII & ~mask if negated else mask
+        return ~mask if negated else mask
+
+    def spanned(self, low: str, high: str) -> int:
+        if low == high:
+            return self.literal(low)
+        mask = 0
+        for code in range(ord(low), min(ord(high) + 1, ASCII_COUNT)):
+            mask |= self.literal(chr(code))
+        if ord(high) < ASCII_COUNT:
+            return mask
+        if high != LAST_CHARACTER or ord(low) > ASCII_COUNT:
+            raise ValueError("a range of characters ends beyond ASCII, which is not supported")
+        return mask | ~ASCII
 
     def named_class(self) -> int:
         negated = self.take("^") is not None
@@ -269,7 +301,14 @@ class _Parser:
         if name not in _NAMED_CLASSES:
             raise ValueError("invalid character class range")
         self.position += len(name) + 2
-        return ASCII & ~_NAMED_CLASSES[name] if negated else _NAMED_CLASSES[name]
+        return ~_NAMED_CLASSES[name] if negated else _NAMED_CLASSES[name]
+
+
+def _code_point(digits: str) -> int:
+    code = int(digits, 16)
+    if not 0 <= code <= sys.maxunicode:
+        raise ValueError(f"invalid escape sequence \\x{{{digits}}}")
+    return code
 
 
 def _checked(part: _Part) -> _Part:
