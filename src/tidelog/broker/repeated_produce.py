@@ -11,15 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from tidelog.broker.call import AnswersInOrder, Call
-from tidelog.model.ids import Offset
 from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import LedPartitions
-from tidelog.wire.batch import RunBatch
 from tidelog.wire.compiler import Output
 from tidelog.wire.frames import encode_response
 from tidelog.wire.messages.produce import PartitionProduceResponse, ProduceRequest
 from tidelog.wire.produce_form import ProduceForm, head_of
-from tidelog.wire.produce_run import RunReader, run_reader
+from tidelog.wire.produce_run import ProducePart, RunReader, run_reader
 
 LEADER_ACKS: Final = 1
 ALL_ACKS: Final = -1
@@ -30,61 +28,42 @@ FORGET_INTERVAL_MS: Final = 60_000
 
 
 class KnownForm(ProduceForm):
-    """A form, and the leader that it went to last."""
+    """A form, by which head it is known, and the leader that it went to last."""
 
-    __slots__ = ("leader",)
+    __slots__ = ("head", "leader")
 
-    def __init__(self, version: int, request: ProduceRequest) -> None:
+    def __init__(self, version: int, request: ProduceRequest, head: bytes) -> None:
         super().__init__(version, request)
+        self.head = head
         self.leader: PartitionLeader | None = None
 
 
-class Part:
-    """Requests of one form, one behind the other, as their leader sees them: one answer, which holds for all."""
-
-    # Without slots, so that what hardly ever changes is not set for each.
-    error_code = 0
-    error_message: str | None = None
-    base_offset = log_append_time_ms = log_start_offset = -1
-
-    def __init__(self, form: KnownForm) -> None:
-        self.form = form
-        self.offsets: Sequence[Offset] = ()
-
-    def answers(self, correlation_ids: Sequence[int]) -> Sequence[bytes | bytearray]:
-        form = self.form
-        if not self.error_code:
-            return form.answers(correlation_ids, self.offsets, self.log_start_offset)
-        answer = PartitionProduceResponse(form.index, self.error_code, -1, error_message=self.error_message)
-        return [encode_response(each, form.response(answer), form.version) for each in correlation_ids]
+def _answers(form: KnownForm, part: ProducePart) -> Sequence[bytes | bytearray]:
+    """The answers to the requests of a part, once the writes are done, or have failed and said so in it."""
+    if not part.error_code:
+        return form.answers(part.correlation_ids, part.offsets, part.log_start_offset)
+    answer = PartitionProduceResponse(form.index, part.error_code, -1, error_message=part.error_message)
+    return [encode_response(each, form.response(answer), form.version) for each in part.correlation_ids]
 
 
 class RepeatedCalls(Call):
-    """The calls of a run, answered together: all is known but their offsets, and whether the writes succeed."""
+    """The calls of a run, answered together: all is known but whether the writes succeed."""
 
-    __slots__ = ("_correlation_ids", "_parts")
+    __slots__ = ("_parts",)
 
-    def __init__(self, connection: AnswersInOrder, correlation_ids: list[int], parts: Sequence[Part]) -> None:
+    def __init__(self, connection: AnswersInOrder, parts: Sequence[tuple[KnownForm, ProducePart]]) -> None:
         self.connection = connection
         self.output = None
-        self._correlation_ids = correlation_ids
         self._parts = parts
 
     @property
     def count(self) -> int:
-        return len(self._correlation_ids)
+        return sum([len(part.views) for _, part in self._parts])
 
     def after_writes(self) -> None:
-        """The writes are done, or have failed and said so in the parts."""
-        ids, parts = self._correlation_ids, self._parts
-        if len(parts) == 1:
-            frames = parts[0].answers(ids)
-        else:
-            frames, begun = [], 0
-            for part in parts:
-                end = begun + len(part.offsets) - 1
-                frames += part.answers(ids[begun:end])
-                begun = end
+        frames: list[bytes | bytearray] = []
+        for form, part in self._parts:
+            frames += _answers(form, part)
         self.output = Output(b"".join(frames))
         self.connection.answered(self)
 
@@ -114,7 +93,7 @@ class RepeatedProduce:
         if head not in self._forms:
             if len(self._forms) >= FORMS_MAX and not self._forget():
                 return None
-            form = KnownForm(version, request)
+            form = KnownForm(version, request, head)
             form.leader = self._leader(form)
             if form.leader is None or not form.leader.takes_runs:
                 return None
@@ -139,51 +118,40 @@ class RepeatedProduce:
         run = reader.read(view, position, end, self._forms, self._frame_bytes_max, self._continues)
         if run is None:
             return None
-        heads, batches, now_ms = run.heads, run.batches, self._now_ms()
-        parts: list[Part] = []
-        begun, count = 0, len(heads)
-        while begun < count:
-            head = heads[begun]
-            following = begun + 1
-            while following < count and heads[following] == head:
-                following += 1
-            part = self._stage_part(head, run.version, batches[begun:following], now_ms)
-            if part is not None:
-                parts.append(part)
-                begun += len(part.offsets) - 1
-            if begun < following:
-                run.cut(begun)
+        parts, end = run
+        now_ms = self._now_ms()
+        for number, (form, part) in enumerate(parts):
+            if not self._stage_part(form, part, now_ms):
+                # It goes the usual way, and those behind it come again.
+                if not number:
+                    return None
+                end = part.position
+                del parts[number:]
                 break
-        if not parts:
-            return None
-        calls = RepeatedCalls(connection, run.correlation_ids, parts)
+        calls = RepeatedCalls(connection, parts)
         self._turn.after_writes(calls)
-        return calls, run.end
+        return calls, end
 
-    def _stage_part(self, head: bytes, version: int, batches: list[RunBatch], now_ms: int) -> Part | None:
-        """Give requests of one form to their leader, which may take fewer of them."""
-        form = self._forms[head]
-        if form.version != version:
-            return None
+    def _stage_part(self, form: KnownForm, part: ProducePart, now_ms: int) -> bool:
+        """Give requests of one form to their leader, which takes all of them, or none."""
         leader = form.leader
         if leader is None or leader.resigned:
             leader = form.leader = self._leader(form)
             if leader is None:
-                return None
+                return False
         if form.acks != LEADER_ACKS and not leader.alone_is_enough:
-            return None
-        part = Part(form)
-        part.offsets = leader.stage_run(batches, part, now_ms)
+            return False
+        part.offsets = leader.stage_run(part, part, now_ms)
         if part.offsets:
-            return part
+            return True
         if not leader.takes_runs:
             # Such requests go the usual way, and end runs: not to be tried every time.
-            del self._forms[head]
-        return None
+            self._forms.pop(form.head, None)
+        return False
 
-    def _continues(self, head: bytes, producer_id: int, producer_epoch: int) -> bool:
+    @staticmethod
+    def _continues(form: KnownForm, producer_id: int, producer_epoch: int) -> bool:
         """Whether a batch belongs to a transaction that is open in its partition; only then nobody must be asked."""
-        form = self._forms[head]
         return (
             form.is_transactional
             and form.leader is not None

@@ -6,7 +6,6 @@ Appending is two steps, so that all batches of a loop turn share one gathered wr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from tidelog.env.clock import Clock
@@ -28,11 +27,10 @@ from tidelog.wire.batch import (
     CONTROL_FLAG,
     LENGTH_OVERHEAD_BYTES,
     BatchHeader,
-    RunBatch,
     read_header,
-    stamp_run,
     write_base_offset_and_epoch,
 )
+from tidelog.wire.batch_run import BatchRun
 
 # No timestamp is smaller: with this as the limit every batch takes the slow path, where the decision is made properly.
 ASK_EVERY_TIME: Final = -(2**63)
@@ -143,43 +141,35 @@ class LogEnd:
         """Whether it is known until when the active segment is to be used."""
         return self._roll_timestamp != ASK_EVERY_TIME
 
-    def stage_run(self, batches: Sequence[RunBatch], latest: int, leader_epoch: LeaderEpoch) -> list[Offset]:
-        """The same as `stage` for each of some batches, none later than `latest`; they have producer ids, or none has.
+    def stage_run(self, run: BatchRun, size_bytes: int, latest: int, leader_epoch: LeaderEpoch) -> list[Offset]:
+        """The same as `stage` for each batch of a run, which has so many bytes and this as its latest timestamp.
 
         Gives the base offset of each, and the one after the last. Gives nothing and does nothing when a new segment or
         epoch may begin within: so a run is written as a whole, or not at all.
         """
         segment = self._active
-        count = len(batches)
-        length = len(batches[0][0]) if count == 1 else sum([len(batch[0]) for batch in batches])
         base = self._next_offset
         if (
-            segment.staged_size + length > segment.full_at
+            segment.staged_size + size_bytes > segment.full_at
             or latest > self._roll_timestamp
             # A record has more than one byte, so there are fewer offsets than bytes.
-            or base + length > segment.last_offset_max
+            or base + size_bytes > segment.last_offset_max
             or leader_epoch != self.epochs.latest
         ):
             return []
-        if count == 1:
-            # As common as longer ones, where a producer's partitions take turns: without the lists that those need.
-            ((view, records_count, _, header),) = batches
-            offsets = [base, Offset(base + records_count)]
-            write_base_offset_and_epoch(view, base, leader_epoch)
-            segment.stage(view, length, base + records_count - 1, latest)
-            if header is not None:
-                self.producers.staged(header, base)
-        elif segment.has_rows_for(count, length):
-            offsets = stamp_run(batches, base, leader_epoch)
-            segment.stage_run(batches, offsets)
-            if batches[0][3] is not None:
-                for offset, batch in zip(offsets, batches, strict=False):
-                    assert batch[3] is not None
-                    self.producers.staged(batch[3], offset)
-        else:
+        count = len(run.views)
+        if count > 1 and not segment.has_rows_for(count, size_bytes):
             return []
+        offsets = run.stamp(base, leader_epoch)
+        end = offsets[-1]
+        if count == 1:
+            segment.stage(run.views[0], size_bytes, end - 1, latest)
+        else:
+            segment.stage_run(run, offsets, size_bytes, latest)
+        if run.header is not None:
+            self.producers.staged_run(run, run.header, offsets)
         self._staged_count += count
-        self._next_offset = offsets[-1]
+        self._next_offset = end
         return offsets
 
     def write_staged(self) -> None:

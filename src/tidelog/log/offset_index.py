@@ -6,6 +6,7 @@ Offsets are stored relative to the segment's base offset. `log/segment.py` decid
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from struct import Struct
 from typing import Final
 
@@ -35,6 +36,14 @@ class OffsetIndex(SparseIndex):
 
     def add(self, last_offset: int, position: int) -> None:
         self.append(last_offset - self._base_offset, position)
+
+    def add_rows(self, rows: Iterable[tuple[int, int, int, int]]) -> None:
+        """Add what a segment has staged: of each row the last offset and the position."""
+        offsets, positions = self._columns
+        base = self._base_offset
+        for last_offset, position, _, _ in rows:
+            offsets.append(last_offset - base)
+            positions.append(position)
 
     def lookup(self, offset: int) -> int:
         """A position at or before the batch that holds `offset`; 0 when nothing better is known."""

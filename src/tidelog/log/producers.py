@@ -16,6 +16,7 @@ from tidelog.log.verifications import Verifications
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP, Offset, ProducerEpoch, ProducerId
 from tidelog.wire.batch import NO_SEQUENCE, SEQUENCE_MASK, TRANSACTIONAL_FLAG, BatchHeader
+from tidelog.wire.batch_run import BatchRun
 from tidelog.wire.control import EndTransaction
 
 # A producer has at most five requests in flight, so a retry repeats one of the last five batches.
@@ -129,28 +130,16 @@ class Producers:
             )
         return None
 
-    def in_sequence(self, headers: Sequence[BatchHeader]) -> int:
-        """How many of these batches, from the first on, are of one producer and each the next of it."""
-        first = headers[0]
+    def is_next(self, header: BatchHeader) -> bool:
+        """Whether this batch is the next of its producer and nothing else is to be said of it."""
         try:
-            if self.check(first) is not None:
-                return 0
-            if first.attributes & TRANSACTIONAL_FLAG:
-                self.check_begin(first)
+            if self.check(header) is not None:
+                return False
+            if header.attributes & TRANSACTIONAL_FLAG:
+                self.check_begin(header)
         except ProtocolError:
-            return 0
-        count, last_sequence = 1, first.last_sequence
-        for header in headers[1:]:
-            if (
-                header.producer_id != first.producer_id
-                or header.producer_epoch != first.producer_epoch
-                or header.base_sequence != (last_sequence + 1) & SEQUENCE_MASK
-                or (header.attributes ^ first.attributes) & TRANSACTIONAL_FLAG
-            ):
-                break
-            last_sequence = header.last_sequence
-            count += 1
-        return count
+            return False
+        return True
 
     def _check_overtaking(self, header: BatchHeader) -> None:
         """The first batch of a producer could not be written, and comes again: none that followed it may be first."""
@@ -221,25 +210,45 @@ class Producers:
 
     def staged(self, header: BatchHeader, base_offset: Offset) -> None:
         """A batch of records of this producer is staged at `base_offset`."""
-        producer_id = ProducerId(header.producer_id)
-        entry = self._entries.get(producer_id)
-        self._before.setdefault(producer_id, entry)
-        if self._lost:
-            self._lost.pop(producer_id, None)
         delta = header.last_offset_delta
         timestamp = header.max_timestamp
         sequence = header.base_sequence
         # Offsets that a group coordinator commits for a producer have no sequence.
         last_sequence = (sequence + delta) & SEQUENCE_MASK if sequence >= 0 else NO_SEQUENCE
         batch = ProducedBatch(last_sequence, Offset(base_offset + delta), delta, timestamp)
-        batches: tuple[ProducedBatch, ...] = (batch,)
+        self._stage(header, base_offset, (batch,), timestamp)
+
+    def staged_run(self, run: BatchRun, header: BatchHeader, offsets: Sequence[Offset]) -> None:
+        """A run of batches of this producer, `header` the first, is staged at these offsets; the last follows it."""
+        counts, timestamps = run.record_counts, run.max_timestamps
+        # From an offset to the sequence of its record.
+        distance = header.base_sequence - offsets[0]
+        batches: list[ProducedBatch] = []
+        for number in range(max(len(counts) - REMEMBERED_BATCHES, 0), len(counts)):
+            last_offset = Offset(offsets[number + 1] - 1)
+            batches.append(
+                ProducedBatch(
+                    (last_offset + distance) & SEQUENCE_MASK, last_offset, counts[number] - 1, timestamps[number]
+                )
+            )
+        self._stage(header, offsets[0], tuple(batches), timestamps[-1])
+
+    def _stage(
+        self, header: BatchHeader, base_offset: Offset, batches: tuple[ProducedBatch, ...], timestamp: int
+    ) -> None:
+        """Put batches behind those that are remembered of a producer; the first of them has this header."""
+        producer_id = ProducerId(header.producer_id)
+        entry = self._entries.get(producer_id)
+        self._before.setdefault(producer_id, entry)
+        if self._lost:
+            self._lost.pop(producer_id, None)
         coordinator_epoch = -1
         transaction = NO_OFFSET
         if entry is not None:
             coordinator_epoch = entry.coordinator_epoch
             transaction = entry.transaction_first_offset
-            if entry.epoch == header.producer_epoch:
-                batches = entry.batches[1 - REMEMBERED_BATCHES :] + batches
+            if entry.epoch == header.producer_epoch and len(batches) < REMEMBERED_BATCHES:
+                batches = entry.batches[len(batches) - REMEMBERED_BATCHES :] + batches
         if header.attributes & TRANSACTIONAL_FLAG and transaction == NO_OFFSET:
             transaction = base_offset
             self._open[base_offset] = producer_id

@@ -21,7 +21,7 @@ from tidelog.log.open_files import OpenFiles
 from tidelog.log.time_index import TIME_ENTRY, TimeIndex, TimestampedOffset
 from tidelog.log.transaction_index import TransactionIndex
 from tidelog.model.ids import NO_TIMESTAMP, Offset
-from tidelog.wire.batch import RunBatch
+from tidelog.wire.batch_run import BatchRun
 
 LOG_SUFFIX: Final = ".log"
 OFFSET_INDEX_SUFFIX: Final = ".index"
@@ -212,23 +212,35 @@ class Segment:
         rows = min(count, length // (self._interval + 1) + 1)
         return self.offset_index.count + len(self._staged_rows) + rows < self._rows_max
 
-    def stage_run(self, batches: Sequence[RunBatch], offsets: Sequence[Offset]) -> None:
+    def stage_run(self, run: BatchRun, offsets: Sequence[Offset], size_bytes: int, latest: int) -> None:
         """Take batches that have their offsets, the one after the last included: the same as `stage` for each."""
-        position, since = self.staged_size, self._bytes_since_row
-        latest, interval = self._max_timestamp, self._interval
-        for index, (view, _, max_timestamp, _) in enumerate(batches, 1):
+        position, since, interval = self.staged_size, self._bytes_since_row, self._interval
+        if since + size_bytes > interval:
+            since = self._stage_rows(run, offsets)
+        else:
+            since += size_bytes
+            if latest > self._max_timestamp:
+                self._max_timestamp = latest
+                self._max_timestamp_offset = offsets[run.max_timestamps.index(latest) + 1] - 1
+        self._bytes_since_row = since
+        self.staged_size = position + size_bytes
+        self._staged += run.views
+
+    def _stage_rows(self, run: BatchRun, offsets: Sequence[Offset]) -> int:
+        """Go through a run with which index entries may become due; gives the bytes since the last one."""
+        position, since, interval = self.staged_size, self._bytes_since_row, self._interval
+        latest = self._max_timestamp
+        for number, (view, max_timestamp) in enumerate(zip(run.views, run.max_timestamps, strict=True), 1):
             if max_timestamp > latest:
                 latest = self._max_timestamp = max_timestamp
-                self._max_timestamp_offset = offsets[index] - 1
+                self._max_timestamp_offset = offsets[number] - 1
             if since > interval:
-                self._staged_rows.append((offsets[index] - 1, position, latest, self._max_timestamp_offset))
+                self._staged_rows.append((offsets[number] - 1, position, latest, self._max_timestamp_offset))
                 since = 0
             length = len(view)
             since += length
             position += length
-            self._staged.append(view)
-        self._bytes_since_row = since
-        self.staged_size = position
+        return since
 
     def write_staged(self) -> None:
         """One gathered write of all that is staged, then the index entries. On OSError nothing of it stays."""
@@ -261,9 +273,9 @@ class Segment:
         self._size = self.staged_size = size
 
     def _add_staged_rows(self) -> None:
-        for row in self._staged_rows:
-            self.add_row(*row)
-        self._staged_rows = []
+        rows, self._staged_rows = self._staged_rows, []
+        self.offset_index.add_rows(rows)
+        self.time_index.add_rows(rows)
         if self.offset_index.unwritten >= UNWRITTEN_ROWS_MAX:
             # An index that is behind is rebuilt after a crash, so a full disk may wait until the segment is sealed.
             with contextlib.suppress(OSError):

@@ -7,6 +7,7 @@ calls this.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -42,6 +43,17 @@ class TimeIndex(SparseIndex):
         timestamps = self._columns[_TIMESTAMP]
         if timestamp > (timestamps[-1] if timestamps else self.newest().timestamp):
             self.append(timestamp, offset - self._base_offset)
+
+    def add_rows(self, rows: Iterable[tuple[int, int, int, int]]) -> None:
+        """Add what a segment has staged: of each row the largest timestamp so far and its offset, if it has grown."""
+        timestamps, offsets = self._columns
+        newest = timestamps[-1] if timestamps else self.newest().timestamp
+        base = self._base_offset
+        for _, _, timestamp, offset in rows:
+            if timestamp > newest:
+                newest = timestamp
+                timestamps.append(timestamp)
+                offsets.append(offset - base)
 
     def newest(self) -> TimestampedOffset:
         """The largest timestamp the index knows, or (-1, base offset) when it is empty."""

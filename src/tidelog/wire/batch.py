@@ -6,7 +6,7 @@ never decoded here (`wire/records.py` does that) and no bytes are copied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from struct import Struct
 from typing import Final, TypeAlias
 
@@ -118,10 +118,6 @@ class BatchHeader(msgspec.Struct, frozen=True, gc=False):
     def has_delete_horizon(self) -> bool:
         """True: the cleaner put into `base_timestamp` when tombstones of this batch may go (KIP-534)."""
         return self.attributes & DELETE_HORIZON_FLAG != 0
-
-
-# A produced batch that was checked: its bytes, number of records, latest timestamp; its header if it has a producer id.
-RunBatch: TypeAlias = tuple[memoryview, int, int, BatchHeader | None]
 
 
 class BatchInParts:
@@ -287,19 +283,6 @@ def check_timestamp_range(header: BatchHeader, now_ms: int, before_max_ms: int, 
                 ErrorCode.INVALID_TIMESTAMP,
                 f"Timestamp {timestamp} is out of range. It should be within [{earliest_ms}, {latest_ms}].",
             )
-
-
-def stamp_run(batches: Sequence[RunBatch], base_offset: Offset, leader_epoch: LeaderEpoch) -> list[Offset]:
-    """Stamp batches with offsets that follow each other; gives the base offset of each, and the one after the last."""
-    pack_offset, pack_epoch = _OFFSET.pack_into, _INT32.pack_into
-    offset = base_offset
-    offsets = [offset]
-    for view, records_count, _, _ in batches:
-        pack_offset(view, 0, offset)
-        pack_epoch(view, EPOCH_POSITION, leader_epoch)
-        offset = Offset(offset + records_count)
-        offsets.append(offset)
-    return offsets
 
 
 def write_base_offset_and_epoch(view: memoryview | bytearray, base_offset: Offset, leader_epoch: LeaderEpoch) -> None:

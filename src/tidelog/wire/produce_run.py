@@ -7,78 +7,81 @@ which says what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from struct import Struct
-from typing import Final
+from typing import Final, TypeVar
 
+from tidelog.model.ids import Offset
 from tidelog.wire.batch import (
     CHECKED_POSITION,
     COMPRESSION_MASK,
-    HEADER,
     HEADER_BYTES,
     LAST_COMPRESSION,
     LENGTH_OVERHEAD_BYTES,
     MAGIC,
     NOT_FOR_CLIENTS,
+    SEQUENCE_MASK,
     TRANSACTIONAL_FLAG,
-    BatchHeader,
-    RunBatch,
+    read_header,
 )
+from tidelog.wire.batch_run import BatchRun
 from tidelog.wire.crc import crc32c
 from tidelog.wire.primitives import uvarint
-from tidelog.wire.produce_form import TAIL_BYTES
+from tidelog.wire.produce_form import TAIL_BYTES, ProduceForm
 
 FRAME_LENGTH_BYTES: Final = 4
 # Longer records than three bytes of a length can say are rare, and dear enough without this.
 LENGTH_BYTES_MAX: Final = 3
-# In what is unpacked, the fields of the batch's header come behind those of the request.
-BATCH_FIELD: Final = 5
 # A run holds up the turn's other connections; this many take about a millisecond.
 RUN_MAX: Final = 500
 # For the first batch of a transaction its coordinator is asked first.
 NOT_ALWAYS_IN_A_RUN: Final = NOT_FOR_CLIENTS | TRANSACTIONAL_FLAG
+# A batch's header without the leader epoch and the base timestamp, which are not looked at.
+HEADER_FORMAT: Final = "qi4xbIhi8xqqhii"
+
+F = TypeVar("F", bound=ProduceForm)
 
 
-class ProduceRun:
-    """Requests one behind the other: as many bytes around the batch of each, producer ids in all of them or in none."""
+class ProducePart(BatchRun):
+    """Requests of one form, one behind the other: their batches, and one answer that holds for all."""
 
-    __slots__ = ("_around_bytes", "_start", "batches", "correlation_ids", "heads", "version")
-
-    def __init__(self, version: int, start: int, around_bytes: int) -> None:
-        self.version = version
-        self._start = start
-        self._around_bytes = around_bytes
-        self.correlation_ids: list[int] = []
-        self.heads: list[bytes] = []
-        self.batches: list[RunBatch] = []
-
-    @property
-    def end(self) -> int:
-        """Where in the buffer the first request begins that is not in the run."""
-        return self._start + sum([len(batch[0]) for batch in self.batches]) + len(self.batches) * self._around_bytes
-
-    def cut(self, count: int) -> None:
-        """Leave out all but the first `count` requests."""
-        del self.correlation_ids[count:]
-        del self.heads[count:]
-        del self.batches[count:]
+    # Without slots, so that what hardly ever changes is not set for each.
+    error_code = 0
+    error_message: str | None = None
+    base_offset = log_append_time_ms = log_start_offset = -1
+    # Of each batch, and the one after the last.
+    offsets: Sequence[Offset] = ()
+    # Where in the buffer the first of the requests begins.
+    position = 0
+    correlation_ids: list[int]
 
 
 class _Layout:
     """Where things are in a request whose records' length has so many bytes."""
 
-    __slots__ = ("bytes_min", "frame_bytes_max", "frame_bytes_min", "records_position", "unpack")
+    __slots__ = (
+        "batch_length",
+        "bytes_min",
+        "frame_bytes_max",
+        "frame_bytes_min",
+        "length",
+        "records_position",
+        "unpack",
+    )
 
     def __init__(self, head_bytes: int, length_bytes: int) -> None:
         # The frame's length, key and version as one number, the correlation id, the head, the length, the batch.
-        layout = Struct(f">iii{head_bytes}s{length_bytes}s{HEADER.format.removeprefix('>')}")
+        layout = Struct(f">iii{head_bytes}s{length_bytes}s{HEADER_FORMAT}")
         self.unpack = layout.unpack_from
         self.bytes_min = layout.size + TAIL_BYTES
         self.records_position = layout.size - HEADER_BYTES
         around = self.records_position + TAIL_BYTES - FRAME_LENGTH_BYTES
         self.frame_bytes_min = around + max((1 << 7 * (length_bytes - 1)) - 1, HEADER_BYTES)
         self.frame_bytes_max = around + (1 << 7 * length_bytes) - 2
+        # A batch's length as it was last seen, and how a request says it: most batches are as long as the one before.
+        self.batch_length = -1
+        self.length = b""
 
 
 class RunReader:
@@ -94,13 +97,14 @@ class RunReader:
         view: memoryview,
         position: int,
         end: int,
-        known_heads: Container[bytes],
+        forms: Mapping[bytes, F],
         frame_bytes_max: int,
-        continues: Callable[[bytes, int, int], bool],
-    ) -> ProduceRun | None:
-        """The longest run of requests with known heads at the front of view[position:end]; None when there is none.
+        continues: Callable[[F, int, int], bool],
+    ) -> tuple[list[tuple[F, ProducePart]], int] | None:
+        """The longest run of requests of these forms, by their heads, at the front of view[position:end]: in parts of
+        one form each, and with the position behind it. None when there is none.
 
-        A batch of a transaction is in it when a request with its head, producer id and epoch `continues` an open one.
+        A batch of a transaction is in it when a request of its form, producer id and epoch `continues` an open one.
         """
         frame_bytes = int.from_bytes(view[position : position + FRAME_LENGTH_BYTES])
         for layout in self._layouts:
@@ -108,22 +112,18 @@ class RunReader:
                 break
         else:
             return None
-        around_bytes = layout.records_position + TAIL_BYTES
         # The key is in it, too: it is 0.
         version = int.from_bytes(view[position + FRAME_LENGTH_BYTES : position + 2 * FRAME_LENGTH_BYTES])
-        run = ProduceRun(version, position, around_bytes)
+        parts: list[tuple[F, ProducePart]] = []
         # One loop with local names and without calls, though it is long: it runs for every small produce request.
         unpack, records_position = layout.unpack, layout.records_position
         last_start = end - layout.bytes_min
-        length_max = frame_bytes_max + FRAME_LENGTH_BYTES - around_bytes - LENGTH_OVERHEAD_BYTES
-        correlation_ids, heads, batches = run.correlation_ids, run.heads, run.batches
-        known_bytes, known_length = -1, b""
-        known_head = None
-        has_ids = False
+        length_max = frame_bytes_max + FRAME_LENGTH_BYTES - records_position - TAIL_BYTES - LENGTH_OVERHEAD_BYTES
+        known_head = part = None
+        known_producer = known_epoch = known_attributes = next_sequence = -1
         for _ in range(RUN_MAX):
             if position > last_start:
                 break
-            fields = unpack(view, position)
             (
                 frame_bytes,
                 its_version,
@@ -132,31 +132,41 @@ class RunReader:
                 its_length,
                 base_offset,
                 batch_length,
-                _,
                 magic,
                 crc,
                 attributes,
                 last_offset_delta,
-                _,
                 max_timestamp,
                 producer_id,
                 producer_epoch,
                 sequence,
                 records_count,
-            ) = fields
+            ) = unpack(view, position)
+            is_alike = head == known_head
+            if not is_alike:
+                known = forms.get(head)
+                if known is None or known.version != version:
+                    break
+                form = known
+            elif producer_id != known_producer or (
+                producer_id >= 0
+                and (
+                    sequence != next_sequence
+                    or producer_epoch != known_epoch
+                    or (attributes ^ known_attributes) & TRANSACTIONAL_FLAG
+                )
+            ):
+                break
             frame_end = position + FRAME_LENGTH_BYTES + frame_bytes
             records_end = frame_end - TAIL_BYTES
             start = position + records_position
-            if head != known_head:
-                if head not in known_heads:
-                    break
-                known_head = head
-            if batch_length != known_bytes:
-                known_bytes = batch_length
-                known_length = uvarint(batch_length + LENGTH_OVERHEAD_BYTES + 1) if batch_length > 0 else b""
+            if batch_length != layout.batch_length:
+                layout.batch_length = batch_length
+                is_possible = 0 < batch_length <= layout.frame_bytes_max
+                layout.length = uvarint(batch_length + LENGTH_OVERHEAD_BYTES + 1) if is_possible else b""
             if (
                 its_version != version
-                or its_length != known_length
+                or its_length != layout.length
                 or frame_end > end
                 or records_end - start != batch_length + LENGTH_OVERHEAD_BYTES
                 or batch_length > length_max
@@ -166,7 +176,7 @@ class RunReader:
                 or records_count <= 0
                 or (
                     attributes & NOT_ALWAYS_IN_A_RUN
-                    and (attributes & NOT_FOR_CLIENTS or not continues(head, producer_id, producer_epoch))
+                    and (attributes & NOT_FOR_CLIENTS or not continues(form, producer_id, producer_epoch))
                 )
                 or attributes & COMPRESSION_MASK > LAST_COMPRESSION
                 or (sequence < 0 <= producer_id)
@@ -177,19 +187,25 @@ class RunReader:
                 or crc32c(view[start + CHECKED_POSITION : records_end]) != crc
             ):
                 break
-            header = None
+            batch = view[start:records_end]
+            if part is not None and is_alike:
+                part.views.append(batch)
+                part.record_counts.append(records_count)
+                part.max_timestamps.append(max_timestamp)
+                part.correlation_ids.append(correlation_id)
+            else:
+                known_head, known_producer = head, producer_id
+                known_epoch, known_attributes = producer_epoch, attributes
+                part = ProducePart(
+                    batch, records_count, max_timestamp, read_header(batch) if producer_id >= 0 else None
+                )
+                part.position = position
+                part.correlation_ids = [correlation_id]
+                parts.append((form, part))
             if producer_id >= 0:
-                if not has_ids and batches:
-                    break
-                has_ids = True
-                header = BatchHeader(*fields[BATCH_FIELD:])
-            elif has_ids:
-                break
-            correlation_ids.append(correlation_id)
-            heads.append(head)
-            batches.append((view[start:records_end], records_count, max_timestamp, header))
+                next_sequence = (sequence + records_count) & SEQUENCE_MASK
             position = frame_end
-        return run if batches else None
+        return (parts, position) if parts else None
 
 
 @cache

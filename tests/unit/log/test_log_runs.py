@@ -14,20 +14,31 @@ from tidelog.env.clock import SimulatedClock
 from tidelog.env.simulated_files import SimulatedFiles
 from tidelog.log.config import LogConfig
 from tidelog.log.partition import PartitionLog
+from tidelog.log.producers import Duplicate
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import LeaderEpoch
+from tidelog.model.ids import LeaderEpoch, Offset
 from tidelog.model.topic_settings import topic_config, topic_defaults
-from tidelog.wire.batch import RunBatch, read_header
+from tidelog.wire.batch import SEQUENCE_MASK, read_header
+from tidelog.wire.batch_run import BatchRun
 from tidelog.wire.messages.produce import PartitionProduceResponse
 
 EPOCH = LeaderEpoch(1)
 CONFIG = LogConfig(segment_bytes=3000, index_interval_bytes=200, segment_index_bytes=120)
 
 
-def run_batch(values: list[bytes], timestamp: int = NOON_MS, producer: tuple[int, int, int] | None = None) -> RunBatch:
-    view = batch_of(values, timestamp=timestamp, producer=producer)
-    header = read_header(view)
-    return view, header.records_count, header.max_timestamp, header if header.producer_id >= 0 else None
+def run_of(*batches: memoryview) -> BatchRun:
+    """What a reader makes of batches that it has checked."""
+    headers = [read_header(batch) for batch in batches]
+    first = headers[0]
+    run = BatchRun(batches[0], first.records_count, first.max_timestamp, first if first.producer_id >= 0 else None)
+    run.views += batches[1:]
+    run.record_counts += [header.records_count for header in headers[1:]]
+    run.max_timestamps += [header.max_timestamp for header in headers[1:]]
+    return run
+
+
+def stage_run(log: PartitionLog, run: BatchRun) -> list[Offset]:
+    return log.stage_run(run, sum(map(len, run.views)), max(run.max_timestamps), EPOCH)
 
 
 def log_on(files: SimulatedFiles, config: LogConfig = CONFIG) -> PartitionLog:
@@ -44,24 +55,30 @@ def contents(files: SimulatedFiles) -> dict[str, bytes]:
 BATCHES = st.tuples(st.integers(1, 3), st.integers(0, 300), st.integers(-50, 50))
 
 
-@given(st.lists(st.lists(BATCHES, min_size=1, max_size=8), min_size=1, max_size=12))
+@given(st.lists(st.lists(BATCHES, min_size=1, max_size=8), min_size=1, max_size=12), st.booleans())
 def test_a_log_written_in_runs_has_the_files_of_one_written_batch_by_batch(
-    runs: list[list[tuple[int, int, int]]],
+    runs: list[list[tuple[int, int, int]]], is_idempotent: bool
 ) -> None:
+    sequence = 2**31 - 5
     together, alone = SimulatedFiles(seed=1), SimulatedFiles(seed=1)
     in_runs, one_by_one = log_on(together), log_on(alone)
     for shapes in runs:
-        batches = [run_batch([bytes(size)] * count, NOON_MS + later) for count, size, later in shapes]
-        for view, _, _, _ in batches:
+        batches = []
+        for count, size, later in shapes:
+            producer = (7, 0, sequence) if is_idempotent else None
+            batches.append(batch_of([bytes(size)] * count, timestamp=NOON_MS + later, producer=producer))
+            sequence = (sequence + count) & SEQUENCE_MASK
+        for view in batches:
             one_by_one.stage(read_header(view), memoryview(bytearray(view)), EPOCH)
-        offsets = in_runs.stage_run(batches, max(batch[2] for batch in batches), EPOCH)
+        offsets = stage_run(in_runs, run_of(*batches))
         if offsets:
-            assert offsets[1:] == [base + batch[1] for base, batch in zip(offsets, batches, strict=False)]
+            assert offsets[1:] == [base + shape[0] for base, shape in zip(offsets, shapes, strict=False)]
         else:
-            for view, _, _, _ in batches:
+            for view in batches:
                 in_runs.stage(read_header(view), view, EPOCH)
         in_runs.write_staged()
         one_by_one.write_staged()
+        assert in_runs.producers.entries() == one_by_one.producers.entries()
     for log in (in_runs, one_by_one):
         check_indexes(log)
         log.close()
@@ -75,8 +92,8 @@ def test_a_run_whose_write_fails_is_lost_as_a_whole_and_says_so() -> None:
     leader.stage(batch_of([b"kept"], timestamp=NOON_MS), PartitionProduceResponse(0), NOON_MS)
     leader.write_staged()
     answer = PartitionProduceResponse(0)
-    batches = [run_batch([b"lost"]), run_batch([b"lost", b"too"])]
-    assert leader.stage_run(batches, answer, NOON_MS) == [1, 2, 4]
+    run = run_of(batch_of([b"lost"], timestamp=NOON_MS), batch_of([b"lost", b"too"], timestamp=NOON_MS))
+    assert leader.stage_run(run, answer, NOON_MS) == [1, 2, 4]
     files.failures[files.operations + 1] = errno.EIO
 
     leader.write_staged()
@@ -88,16 +105,23 @@ def test_a_run_whose_write_fails_is_lost_as_a_whole_and_says_so() -> None:
     assert values_of(reopened(log, clean=False)) == {0: b"kept", 1: b"again"}
 
 
-def test_a_run_of_an_idempotent_producer_is_taken_up_to_the_first_fault() -> None:
+def test_a_run_of_an_idempotent_producer_is_taken_once_and_in_sequence() -> None:
     log = log_on(SimulatedFiles(seed=1), LogConfig())
     leader = lone_leader(log, EPOCH)
     leader.stage(batch_of([b"first"], timestamp=NOON_MS), PartitionProduceResponse(0), NOON_MS)
-    run = [run_batch([b"v"], producer=(7, 0, sequence)) for sequence in (0, 1, 1, 2)]
+
+    def run_from(sequence: int) -> BatchRun:
+        return run_of(*[batch_of([b"v"], timestamp=NOON_MS, producer=(7, 0, sequence + each)) for each in range(7)])
+
     answer = PartitionProduceResponse(0)
-    assert leader.stage_run(run, answer, NOON_MS) == [1, 2, 3]
-    assert leader.stage_run(run[2:], answer, NOON_MS) == []
+    assert leader.stage_run(run_from(0), answer, NOON_MS) == list(range(1, 9))
+    for not_next in (0, 3, 8):
+        assert leader.stage_run(run_from(not_next), answer, NOON_MS) == []
+    assert leader.stage_run(run_from(7), answer, NOON_MS) == list(range(8, 16))
     leader.write_staged()
-    assert log.end_offset == leader.staged_end_offset == 3
+    assert log.end_offset == leader.staged_end_offset == 15
+    header = read_header(batch_of([b"v"], producer=(7, 0, 10)))
+    assert log.producers.check(header) == Duplicate(Offset(11), Offset(11), NOON_MS)
 
 
 def test_what_is_too_large_or_too_late_is_not_for_a_run() -> None:
@@ -105,11 +129,11 @@ def test_what_is_too_large_or_too_late_is_not_for_a_run() -> None:
     leader = lone_leader(log, EPOCH)
     leader.stage(batch_of([b"first"], timestamp=NOON_MS), PartitionProduceResponse(0), NOON_MS)
     leader.configure(topic_config(topic_defaults({}), {"max.message.bytes": "100"}))
-    small, large = run_batch([b"v"]), run_batch([bytes(100)])
-    late = run_batch([b"v"], NOON_MS + leader.config.message_timestamp_after_max_ms + 1)
+    small, large = batch_of([b"v"], timestamp=NOON_MS), batch_of([bytes(100)], timestamp=NOON_MS)
+    late = batch_of([b"v"], timestamp=NOON_MS + leader.config.message_timestamp_after_max_ms + 1)
     for run in ([large], [small, large], [late], [small, late]):
-        assert leader.stage_run(run, PartitionProduceResponse(0), NOON_MS) == []
-    assert leader.stage_run([small], PartitionProduceResponse(0), NOON_MS) == [1, 2]
+        assert leader.stage_run(run_of(*run), PartitionProduceResponse(0), NOON_MS) == []
+    assert leader.stage_run(run_of(small, small), PartitionProduceResponse(0), NOON_MS) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("settings", [{"message.timestamp.type": "LogAppendTime"}, {"flush.messages": "1"}])

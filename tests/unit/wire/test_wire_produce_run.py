@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
@@ -11,13 +10,13 @@ from hypothesis import strategies as st
 
 from tidelog.model.errors import ProtocolError
 from tidelog.model.ids import ProducerEpoch, ProducerId
-from tidelog.wire.batch import RunBatch, check_produced_batch
+from tidelog.wire.batch import check_produced_batch
 from tidelog.wire.compiler import decode
 from tidelog.wire.frames import encode_request, parse_request_header
 from tidelog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tidelog.wire.primitives import MalformedMessage
-from tidelog.wire.produce_form import FIRST_FLEXIBLE_VERSION, head_of
-from tidelog.wire.produce_run import RUN_MAX, ProduceRun, RunReader, run_reader
+from tidelog.wire.produce_form import FIRST_FLEXIBLE_VERSION, ProduceForm, head_of
+from tidelog.wire.produce_run import RUN_MAX, ProducePart, RunReader, run_reader
 from tidelog.wire.records import Record, build_batch
 
 TOPIC_ID = UUID(int=7)
@@ -59,21 +58,28 @@ class Learned:
         head = head_of(version, frame, decoded(frame)[2])
         assert head is not None
         self.head = head
+        self.form = ProduceForm(version, decoded(frame)[2])
+        self.forms = {head: self.form}
         self.reader: RunReader = run_reader(len(head))
         # Producer ids and epochs with an open transaction.
         self.open: set[tuple[int, int]] = set()
 
-    def continues(self, head: bytes, producer_id: int, producer_epoch: int) -> bool:
-        assert head == self.head
+    def continues(self, form: ProduceForm, producer_id: int, producer_epoch: int) -> bool:
+        assert form is self.form
         return (producer_id, producer_epoch) in self.open
 
-    def read(self, stream: bytes | bytearray, frame_bytes_max: int = FRAME_BYTES_MAX) -> ProduceRun | None:
+    def read(
+        self, stream: bytes | bytearray, frame_bytes_max: int = FRAME_BYTES_MAX
+    ) -> tuple[ProducePart, int] | tuple[None, None]:
+        """The one part of a run of one form, and where it ends."""
         view = memoryview(bytearray(stream))
-        return self.reader.read(view, 0, len(view), {self.head}, frame_bytes_max, self.continues)
-
-
-def views(batches: Sequence[RunBatch]) -> list[bytes]:
-    return [bytes(batch[0]) for batch in batches]
+        run = self.reader.read(view, 0, len(view), self.forms, frame_bytes_max, self.continues)
+        if run is None:
+            return None, None
+        (((form, part),), end) = run
+        assert form is self.form
+        assert part.position == 0
+        return part, end
 
 
 @given(VERSIONS, st.lists(st.tuples(VALUES, st.integers(0, 2**31 - 1)), min_size=1, max_size=4))
@@ -81,37 +87,28 @@ def test_requests_of_a_form_are_read_without_decoding(version: int, sent: list[t
     learned = Learned(version)
     rest = [(batch_of(size, 3), correlation_id) for size, correlation_id in sent]
     while rest:
-        run = learned.read(b"".join(frame_of(batch, version, correlation_id) for batch, correlation_id in rest))
-        if run is None:
+        part, end = learned.read(b"".join(frame_of(batch, version, correlation_id) for batch, correlation_id in rest))
+        if part is None:
             assert len(rest[0][0]) >= 2097151  # Longer than three bytes of a length can say: it goes the usual way.
             rest = rest[1:]
             continue
-        count = len(run.batches)
-        assert views(run.batches) == [batch for batch, _ in rest[:count]]
-        assert run.correlation_ids == [correlation_id for _, correlation_id in rest[:count]]
-        assert [batch[1:] for batch in run.batches] == [(2, 1000, None)] * count
-        assert run.end == sum(len(frame_of(batch, version)) for batch, _ in rest[:count])
+        count = len(part.views)
+        assert part.views == [batch for batch, _ in rest[:count]]
+        assert part.correlation_ids == [correlation_id for _, correlation_id in rest[:count]]
+        assert (part.record_counts, part.max_timestamps, part.header) == ([2] * count, [1000] * count, None)
+        assert end == sum(len(frame_of(batch, version)) for batch, _ in rest[:count])
         rest = rest[count:]
 
 
 def test_requests_of_the_same_size_are_one_run() -> None:
-    run = Learned(12).read(frame_of(batch_of(100), 12) * 7)
-    assert run is not None and len(run.batches) == 7
+    part, _ = Learned(12).read(frame_of(batch_of(100), 12) * 7)
+    assert part is not None and len(part.views) == 7
 
 
 def test_a_run_has_an_end_even_if_the_stream_has_none() -> None:
     frame = frame_of(batch_of(0), 12)
-    run = Learned(12).read(frame * (RUN_MAX + 1))
-    assert run is not None and run.end == RUN_MAX * len(frame)
-
-
-def test_a_run_can_be_cut() -> None:
-    frames = [frame_of(batch_of(size), 12, size) for size in (1, 2, 3)]
-    run = Learned(12).read(b"".join(frames))
-    assert run is not None
-    run.cut(2)
-    assert (run.correlation_ids, len(run.batches)) == ([1, 2], 2)
-    assert run.end == len(frames[0]) + len(frames[1])
+    _, end = Learned(12).read(frame * (RUN_MAX + 1))
+    assert end == RUN_MAX * len(frame)
 
 
 @pytest.mark.parametrize(
@@ -127,24 +124,34 @@ def test_a_run_can_be_cut() -> None:
 )
 def test_a_run_ends_before_what_is_not_alike(other: bytes) -> None:
     good = frame_of(batch_of(10), 12)
-    run = Learned(12).read(good * 2 + other)
-    assert run is not None
-    assert (len(run.batches), run.end) == (2, 2 * len(good))
+    part, end = Learned(12).read(good * 2 + other)
+    assert part is not None
+    assert (len(part.views), end) == (2, 2 * len(good))
 
 
-def test_a_run_of_an_idempotent_producer_has_the_headers() -> None:
-    frames = b"".join(frame_of(batch_of(10, sequence=sequence), 12) for sequence in (5, 6))
-    run = Learned(12).read(frames + frame_of(batch_of(10), 12))
-    assert run is not None
-    assert [batch[3].base_sequence for batch in run.batches if batch[3] is not None] == [5, 6]
-    assert len(run.batches) == 2
+@pytest.mark.parametrize("other", [batch_of(10), batch_of(10, sequence=6), batch_of(10, sequence=8)])
+def test_a_run_of_an_idempotent_producer_goes_as_far_as_its_sequence(other: bytes) -> None:
+    sent = [batch_of(10, sequence=5), batch_of(10, sequence=6), other]
+    part, _ = Learned(12).read(b"".join(frame_of(batch, 12) for batch in sent))
+    assert part is not None and part.header is not None
+    assert (part.views, part.header.base_sequence) == (sent[:2], 5)
+
+
+def test_a_length_that_no_batch_has_is_for_the_decoder() -> None:
+    good = frame_of(batch_of(10), 12)
+    damaged = bytearray(good)
+    place = len(good) - 3 - len(batch_of(10)) + 8
+    damaged[place : place + 4] = b"\x7f\xff\xff\xff"
+    assert Learned(12).read(damaged) == (None, None)
+    part, _ = Learned(12).read(good)
+    assert part is not None
 
 
 def test_a_run_ends_before_a_frame_that_is_too_large() -> None:
     small, large = frame_of(batch_of(10), 12), frame_of(batch_of(11), 12)
-    run = Learned(12).read(small * 2 + large, len(small) - 4)
-    assert run is not None and len(run.batches) == 2
-    assert Learned(12).read(large, len(small) - 4) is None
+    part, _ = Learned(12).read(small * 2 + large, len(small) - 4)
+    assert part is not None and len(part.views) == 2
+    assert Learned(12).read(large, len(small) - 4) == (None, None)
 
 
 def test_a_batch_of_a_transaction_is_in_a_run_only_while_that_is_open() -> None:
@@ -160,13 +167,13 @@ def test_a_batch_of_a_transaction_is_in_a_run_only_while_that_is_open() -> None:
     ]
     stream = b"".join(frame_of(batch, 12) for batch in batches)
     learned = Learned(12)
-    assert learned.read(stream) is None
+    assert learned.read(stream) == (None, None)
     learned.open = {(7, 1), (8, 2)}
-    assert learned.read(stream) is None
+    assert learned.read(stream) == (None, None)
     learned.open = {(7, 2)}
-    run = learned.read(stream)
-    assert run is not None
-    assert views(run.batches) == batches
+    part, _ = learned.read(stream)
+    assert part is not None
+    assert part.views == batches
 
 
 def test_a_run_may_have_several_heads_if_they_are_known() -> None:
@@ -175,9 +182,13 @@ def test_a_run_may_have_several_heads_if_they_are_known() -> None:
     other = head_of(12, memoryview(two)[4:], decoded(memoryview(two)[4:])[2])
     assert other is not None
     view = memoryview(bytearray(one + two + one))
-    run = learned.reader.read(view, 0, len(view), {learned.head, other}, FRAME_BYTES_MAX, learned.continues)
+    forms = {**learned.forms, other: ProduceForm(12, decoded(memoryview(two)[4:])[2])}
+    run = learned.reader.read(view, 0, len(view), forms, FRAME_BYTES_MAX, learned.continues)
     assert run is not None
-    assert run.heads == [learned.head, other, learned.head]
+    parts, end = run
+    assert [form for form, _ in parts] == [learned.form, forms[other], learned.form]
+    assert [part.position for _, part in parts] == [0, len(one), len(one + two)]
+    assert end == len(view)
 
 
 @given(st.data())
@@ -190,13 +201,12 @@ def test_damaged_bytes_are_never_read_differently_than_by_the_decoder(data: st.D
         place = data.draw(st.one_of(st.integers(0, 150), st.integers(0, len(stream) - 1)))
         stream[place] = data.draw(st.integers(0, 255))
     cut = data.draw(st.one_of(st.just(len(stream)), st.integers(0, len(stream))))
-    run = Learned(version).read(stream[:cut])
-    if run is None or run.version != version:
+    part, end = Learned(version).read(stream[:cut])
+    if part is None:
         return  # It has no form that is known, which has a version, too: the decoder will say what it is.
     position = 0
-    for correlation_id, (view, records_count, max_timestamp, header) in zip(
-        run.correlation_ids, run.batches, strict=True
-    ):
+    read = zip(part.correlation_ids, part.views, part.record_counts, part.max_timestamps, strict=True)
+    for correlation_id, view, records_count, max_timestamp in read:
         frame = memoryview(stream)[position + 4 : position + len(good)]
         try:
             api_version, its_id, request = decoded(frame)
@@ -210,6 +220,7 @@ def test_damaged_bytes_are_never_read_differently_than_by_the_decoder(data: st.D
         assert api_version == version
         assert partition.records == view
         assert (checked.records_count, checked.max_timestamp) == (records_count, max_timestamp)
-        assert header == (checked if checked.producer_id >= 0 else None)
+        if not position or part.header is None:
+            assert part.header == (checked if checked.producer_id >= 0 else None)
         position += len(good)
-    assert position == run.end
+    assert position == end

@@ -1,0 +1,37 @@
+"""Batches for one partition that came one behind the other, taken through leader and log together.
+
+Made by `wire/produce_run.py`, which has checked each of them; `replica/leader.py` and `log/log_end.py` take all of a
+run or nothing. It never holds what was not checked, and its views are valid as long as the turn in which they came.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from tidelog.model.ids import LeaderEpoch, Offset
+from tidelog.wire.batch import LENGTH_OVERHEAD_BYTES, BatchHeader
+
+# The base offset, the length as it was, the leader epoch: one call writes them.
+_pack_stamp = Struct(">qii").pack_into
+
+
+class BatchRun:
+    """Each of the batches has no producer id, or each is of one producer and the next of it, in or out of a transaction
+    as the others are."""
+
+    def __init__(self, view: memoryview, records_count: int, max_timestamp: int, header: BatchHeader | None) -> None:
+        self.views = [view]
+        self.record_counts = [records_count]
+        self.max_timestamps = [max_timestamp]
+        # The header of the first, if they have a producer id.
+        self.header = header
+
+    def stamp(self, base_offset: Offset, leader_epoch: LeaderEpoch) -> list[Offset]:
+        """Write offsets that follow each other, and the epoch; gives the offset of each, and the one after the last."""
+        offset = base_offset
+        offsets = [offset]
+        for view, records_count in zip(self.views, self.record_counts, strict=True):
+            _pack_stamp(view, 0, offset, len(view) - LENGTH_OVERHEAD_BYTES, leader_epoch)
+            offset = Offset(offset + records_count)
+            offsets.append(offset)
+        return offsets
