@@ -82,7 +82,7 @@ class Broker:
 
     def __init__(self, folder: str, partitions: int) -> None:
         clock = RealClock()
-        self.turn = Turn(lambda _: None, 256 << 20, lambda: None)
+        self.turn = Turn(lambda _: None, 256 << 20, clock.now_ms)
         open_files = OpenFiles(RealFiles())
         nothing: Any = None
         led = LedPartitions(NODE, nothing, nothing, self.turn.write, nothing)
@@ -109,7 +109,7 @@ class Broker:
         self.dispatch = Dispatch(
             [serve(ProduceRequest, handler)],
             self.turn.write_now,
-            RepeatedProduce(led, self.turn, lambda: now_ms, 1 << 20),
+            RepeatedProduce(led, self.turn, 1 << 20),
         )
         self.now_ms = now_ms
 

@@ -174,7 +174,7 @@ class SimulatedBroker:
     """One life of a broker, from start to crash."""
 
     def __init__(self, files: SimulatedFiles, loop: Loop, config: TopicConfig) -> None:
-        self._turn = Turn(loop.call_soon, 1 << 20, lambda: None)
+        self._turn = Turn(loop.call_soon, 1 << 20, lambda: 0)
         self._arena = self._turn.arena = _Arena()  # type: ignore[assignment]
         self.partitions = LedPartitions(NODE, _Logs(files, loop), lambda *_: config, self._turn.write, _Disk(loop))
         self.partitions.apply(APPEARED)

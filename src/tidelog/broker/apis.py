@@ -107,7 +107,7 @@ class Parts:
 def build_dispatch(parts: Parts) -> Dispatch:
     """The dispatcher with every handler. ApiVersions is the one that needs to know the finished table."""
     dispatch: Dispatch
-    repeats = RepeatedProduce(parts.partitions, parts.turn, parts.now_ms, parts.config.socket_request_max_bytes)
+    repeats = RepeatedProduce(parts.partitions, parts.turn, parts.config.socket_request_max_bytes)
     api_versions = ApiVersionsHandler(lambda: dispatch.api_versions, ADVERTISED, parts.image, parts.kraft_version)
     dispatch = Dispatch([serve(ApiVersionsRequest, api_versions), *_handlers(parts)], parts.turn.write_now, repeats)
     return dispatch

@@ -87,11 +87,10 @@ class BrokerNode:
         self.started_seconds = self._clock.now_ms() / 1000
         self._started_monotonic = self._clock.monotonic()
         # The wall clock, read once a turn.
-        self._turn_ms = self._clock.now_ms()
         self._executor = ports.executor
         self._directories = LogDirectories(config.log_dirs, ports.files, self._clock, close_threads=ports.close_threads)
         self._publisher = Publisher()
-        self._turn = Turn(loop.call_soon, self.own.memory_in_flight_bytes, self._read_clock)
+        self._turn = Turn(loop.call_soon, self.own.memory_in_flight_bytes, self._clock.now_ms)
         self._storage = Storage(
             self._directories,
             loop,
@@ -385,7 +384,7 @@ class BrokerNode:
                 sessions=sessions,
                 turn=self._turn,
                 loop=self._loop,
-                now_ms=lambda: self._turn_ms,
+                now_ms=lambda: self._turn.now_ms,
             )
         )
         throttling = Throttling(dispatch, self._quota_windows, self._loop, self._steady_ms)
@@ -494,9 +493,6 @@ class BrokerNode:
     def _steady_ms(self) -> int:
         """Wall clock time that neither leaps nor goes back while the broker runs: what sessions are measured with."""
         return int((self.started_seconds + self._clock.monotonic() - self._started_monotonic) * 1000)
-
-    def _read_clock(self) -> None:
-        self._turn_ms = self._clock.now_ms()
 
     def _build_controller(self, image: ClusterImage) -> Controller:
         policy = Policy(

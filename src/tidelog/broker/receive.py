@@ -55,11 +55,11 @@ class Arena:
 class LargeBuffers:
     """Buffers for frames larger than the arena's room, kept for re-use because fresh pages cost more than the copy."""
 
-    __slots__ = ("_free", "_used_this_turn", "held_bytes", "held_bytes_max")
+    __slots__ = ("_free", "held_bytes", "held_bytes_max", "used_this_turn")
 
     def __init__(self, held_bytes_max: int) -> None:
         self._free: list[bytearray] = []
-        self._used_this_turn: list[bytearray] = []
+        self.used_this_turn: list[bytearray] = []
         self.held_bytes = 0
         self.held_bytes_max = held_bytes_max
 
@@ -84,7 +84,7 @@ class LargeBuffers:
 
     def done_this_turn(self, buffer: bytearray) -> None:
         """The frame in the buffer was handled; the bytes must stay until the turn is settled."""
-        self._used_this_turn.append(buffer)
+        self.used_this_turn.append(buffer)
 
     def give_back(self, buffer: bytearray) -> None:
         self.held_bytes -= len(buffer)
@@ -92,8 +92,8 @@ class LargeBuffers:
             self._free.append(buffer)
 
     def reset(self) -> None:
-        while self._used_this_turn:
-            self.give_back(self._used_this_turn.pop())
+        while self.used_this_turn:
+            self.give_back(self.used_this_turn.pop())
 
     def _allocate(self, size: int) -> bytearray | None:
         if self.held_bytes + size > self.held_bytes_max:

@@ -7,7 +7,7 @@ steps aside and the request goes the usual way. So does the first batch of a tra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from tidelog.broker.call import AnswersInOrder, Call
@@ -38,10 +38,8 @@ class KnownForm(ProduceForm):
         self.leader: PartitionLeader | None = None
 
 
-def _answers(form: KnownForm, part: ProducePart) -> Sequence[bytes | bytearray]:
-    """The answers to the requests of a part, once the writes are done, or have failed and said so in it."""
-    if not part.error_code:
-        return form.answers(part.correlation_ids, part.offsets, part.log_start_offset)
+def _refusals(form: KnownForm, part: ProducePart) -> Sequence[bytearray]:
+    """The answers to the requests of a part whose write has failed."""
     answer = PartitionProduceResponse(form.index, part.error_code, -1, error_message=part.error_message)
     return [encode_response(each, form.response(answer), form.version) for each in part.correlation_ids]
 
@@ -49,37 +47,40 @@ def _answers(form: KnownForm, part: ProducePart) -> Sequence[bytes | bytearray]:
 class RepeatedCalls(Call):
     """The calls of a run, answered together: all is known but whether the writes succeed."""
 
-    __slots__ = ("_parts",)
+    __slots__ = ("_parts", "count")
 
-    def __init__(self, connection: AnswersInOrder, parts: Sequence[tuple[KnownForm, ProducePart]]) -> None:
+    def __init__(self, connection: AnswersInOrder, parts: Sequence[tuple[KnownForm, ProducePart]], count: int) -> None:
         self.connection = connection
         self.output = None
         self._parts = parts
-
-    @property
-    def count(self) -> int:
-        return sum([len(part.views) for _, part in self._parts])
+        self.count = count
 
     def after_writes(self) -> None:
+        """The writes are done, or have failed and said so in the parts."""
         frames: list[bytes | bytearray] = []
         for form, part in self._parts:
-            frames += _answers(form, part)
+            if part.error_code:
+                frames += _refusals(form, part)
+            else:
+                frames += form.answers(part.correlation_ids, part.offsets, part.log_start_offset)
         self.output = Output(b"".join(frames))
         self.connection.answered(self)
 
 
 class Turn(Protocol):
+    @property
+    def now_ms(self) -> int: ...
+
     def after_writes(self, request: RepeatedCalls) -> None: ...
 
 
 class RepeatedProduce:
     """The forms that all connections have sent."""
 
-    def __init__(self, partitions: LedPartitions, turn: Turn, now_ms: Callable[[], int], frame_bytes_max: int) -> None:
+    def __init__(self, partitions: LedPartitions, turn: Turn, frame_bytes_max: int) -> None:
         self._frame_bytes_max = frame_bytes_max
         self._partitions = partitions
         self._turn = turn
-        self._now_ms = now_ms
         self._forms: dict[bytes, KnownForm] = {}
         self._forgot_ms = -FORGET_INTERVAL_MS
 
@@ -101,7 +102,7 @@ class RepeatedProduce:
         return run_reader(len(head))
 
     def _forget(self) -> bool:
-        now_ms = self._now_ms()
+        now_ms = self._turn.now_ms
         if now_ms - self._forgot_ms < FORGET_INTERVAL_MS:
             return False
         self._forgot_ms = now_ms
@@ -119,7 +120,8 @@ class RepeatedProduce:
         if run is None:
             return None
         parts, end = run
-        now_ms = self._now_ms()
+        now_ms = self._turn.now_ms
+        count = 0
         for number, (form, part) in enumerate(parts):
             if not self._stage_part(form, part, now_ms):
                 # It goes the usual way, and those behind it come again.
@@ -128,7 +130,8 @@ class RepeatedProduce:
                 end = part.position
                 del parts[number:]
                 break
-        calls = RepeatedCalls(connection, parts)
+            count += len(part.views)
+        calls = RepeatedCalls(connection, parts, count)
         self._turn.after_writes(calls)
         return calls, end
 

@@ -41,23 +41,26 @@ class Turn:
         "_answers",
         "_call_soon",
         "_flushes",
-        "_on_begin",
+        "_read_clock_ms",
         "_scheduled",
         "_waits",
         "_writes",
         "arena",
         "large_buffers",
+        "now_ms",
     )
 
     def __init__(
         self,
         call_soon: Callable[[Callable[[], None]], object],
         memory_in_flight_bytes_max: int,
-        on_begin: Callable[[], None],
+        read_clock_ms: Callable[[], int],
     ) -> None:
         self.arena = Arena()
         self.large_buffers = LargeBuffers(memory_in_flight_bytes_max)
-        self._on_begin = on_begin
+        self._read_clock_ms = read_clock_ms
+        # The wall clock when the turn began: read once for all of its requests.
+        self.now_ms = read_clock_ms()
         self._call_soon = call_soon
         self._scheduled = False
         self._writes: list[Writes] = []
@@ -69,7 +72,7 @@ class Turn:
         """Called before a socket is read: the turn will be settled once every ready socket has been."""
         if not self._scheduled:
             self._scheduled = True
-            self._on_begin()
+            self.now_ms = self._read_clock_ms()
             self._call_soon(self.settle)
         elif self.arena.taken_bytes > TURN_BYTES_MAX:
             self.settle()
@@ -119,4 +122,5 @@ class Turn:
         for connection in flushes:
             connection.flush()
         self.arena.reset()
-        self.large_buffers.reset()
+        if self.large_buffers.used_this_turn:
+            self.large_buffers.reset()

@@ -158,7 +158,7 @@ class LogEnd:
         ):
             return []
         count = len(run.views)
-        if count > 1 and not segment.has_rows_for(count, size_bytes):
+        if count > 1 and not segment.has_rows_for(size_bytes):
             return []
         offsets = run.stamp(base, leader_epoch)
         end = offsets[-1]
@@ -166,8 +166,8 @@ class LogEnd:
             segment.stage(run.views[0], size_bytes, end - 1, latest)
         else:
             segment.stage_run(run, offsets, size_bytes, latest)
-        if run.header is not None:
-            self.producers.staged_run(run, run.header, offsets)
+        if run.producer_id >= 0:
+            self.producers.staged_run(run, offsets)
         self._staged_count += count
         self._next_offset = end
         return offsets
@@ -186,7 +186,8 @@ class LogEnd:
         self._staged_count = 0
         self._epochs_before = None
         self.end_offset = self._next_offset
-        self.producers.written()
+        if self.producers.before:
+            self.producers.written()
         if self._aborted.staged or self._aborted.unnoted:
             self._aborted.written(self._active.transaction_index)
 

@@ -37,13 +37,15 @@ class OffsetIndex(SparseIndex):
     def add(self, last_offset: int, position: int) -> None:
         self.append(last_offset - self._base_offset, position)
 
-    def add_rows(self, rows: Iterable[tuple[int, int, int, int]]) -> None:
-        """Add what a segment has staged: of each row the last offset and the position."""
+    def add_rows(self, rows: Iterable[tuple[int, int, int, int]]) -> int:
+        """Add what a segment has staged: of each row the last offset and the position. Says how many are in memory
+        alone."""
         offsets, positions = self._columns
         base = self._base_offset
         for last_offset, position, _, _ in rows:
             offsets.append(last_offset - base)
             positions.append(position)
+        return len(offsets) + self._loaded_from - self._know_file()
 
     def lookup(self, offset: int) -> int:
         """A position at or before the batch that holds `offset`; 0 when nothing better is known."""

@@ -76,15 +76,16 @@ class CompletedTransaction(NamedTuple):
 class Producers:
     """All producers of one partition, by id."""
 
-    __slots__ = ("_before", "_completed", "_entries", "_lost", "_open", "verifications")
+    __slots__ = ("_entries", "_lost", "_open", "before", "ended", "verifications")
 
     def __init__(self, entries: Iterable[ProducerEntry] = ()) -> None:
         self._entries = {entry.producer_id: entry for entry in entries}
-        # What entries were before the batches that are staged and not written yet.
-        self._before: dict[ProducerId, ProducerEntry | None] = {}
-        # Open transactions (first offset to producer), and ended ones whose marker may still be lost (first to last).
+        # What entries were before the batches that are staged; empty when all is written.
+        self.before: dict[ProducerId, ProducerEntry | None] = {}
+        # Open transactions (first offset to producer), and ended ones whose marker may still be lost (first to last):
+        # only where there are such `replicated_up_to` has anything to do.
         self._open: dict[Offset, ProducerId] = {}
-        self._completed: dict[Offset, Offset] = {}
+        self.ended: dict[Offset, Offset] = {}
         # Producers whose first batch could not be written: its epoch and sequence.
         self._lost: dict[ProducerId, tuple[ProducerEpoch, int]] = {}
         self.verifications = Verifications()
@@ -99,7 +100,7 @@ class Producers:
     def entries(self) -> list[ProducerEntry]:
         return list(self._entries.values())
 
-    def check(self, header: BatchHeader) -> Duplicate | None:
+    def check(self, header: BatchHeader | BatchRun) -> Duplicate | None:
         """Whether this batch is the next of its producer. Raises what the producer is to be told when it is not."""
         entry = self._entries.get(ProducerId(header.producer_id))
         if entry is None:
@@ -110,7 +111,7 @@ class Producers:
         epoch = header.producer_epoch
         first = header.base_sequence
         if epoch == entry.epoch:
-            last = entry.last_sequence
+            last = entry.batches[-1].last_sequence if entry.batches else NO_SEQUENCE
             if first != last + 1 and not (first == 0 and last == SEQUENCE_MASK):
                 return self._duplicate(entry, header)
         elif epoch < entry.epoch:
@@ -130,8 +131,8 @@ class Producers:
             )
         return None
 
-    def is_next(self, header: BatchHeader) -> bool:
-        """Whether this batch is the next of its producer and nothing else is to be said of it."""
+    def is_next(self, header: BatchHeader | BatchRun) -> bool:
+        """Whether this batch, or the first of a run, is the next of its producer, and nothing else is to be said."""
         try:
             if self.check(header) is not None:
                 return False
@@ -141,7 +142,7 @@ class Producers:
             return False
         return True
 
-    def _check_overtaking(self, header: BatchHeader) -> None:
+    def _check_overtaking(self, header: BatchHeader | BatchRun) -> None:
         """The first batch of a producer could not be written, and comes again: none that followed it may be first."""
         lost = self._lost.get(ProducerId(header.producer_id))
         if lost is not None and lost[0] == header.producer_epoch and header.base_sequence > lost[1]:
@@ -164,7 +165,7 @@ class Producers:
                 f"producer {producer_id} has epoch {epoch}, but epoch {entry.epoch} has written since",
             )
 
-    def check_begin(self, header: BatchHeader) -> None:
+    def check_begin(self, header: BatchHeader | BatchRun) -> None:
         """A batch of a transaction either continues one that is open here, or its coordinator has agreed to it.
 
         One that is open with an older epoch was kept prepared (KIP-939): it takes no more.
@@ -197,7 +198,7 @@ class Producers:
             )
 
     @staticmethod
-    def _duplicate(entry: ProducerEntry, header: BatchHeader) -> Duplicate:
+    def _duplicate(entry: ProducerEntry, header: BatchHeader | BatchRun) -> Duplicate:
         first = header.base_sequence
         delta = header.last_offset_delta
         for batch in entry.batches:
@@ -218,28 +219,33 @@ class Producers:
         batch = ProducedBatch(last_sequence, Offset(base_offset + delta), delta, timestamp)
         self._stage(header, base_offset, (batch,), timestamp)
 
-    def staged_run(self, run: BatchRun, header: BatchHeader, offsets: Sequence[Offset]) -> None:
-        """A run of batches of this producer, `header` the first, is staged at these offsets; the last follows it."""
+    def staged_run(self, run: BatchRun, offsets: Sequence[Offset]) -> None:
+        """A run of batches of this producer is staged at these offsets; the last of them follows it."""
         counts, timestamps = run.record_counts, run.max_timestamps
-        # From an offset to the sequence of its record.
-        distance = header.base_sequence - offsets[0]
-        batches: list[ProducedBatch] = []
-        for number in range(max(len(counts) - REMEMBERED_BATCHES, 0), len(counts)):
-            last_offset = Offset(offsets[number + 1] - 1)
-            batches.append(
-                ProducedBatch(
-                    (last_offset + distance) & SEQUENCE_MASK, last_offset, counts[number] - 1, timestamps[number]
-                )
-            )
-        self._stage(header, offsets[0], tuple(batches), timestamps[-1])
+        # From the offset after a batch to the sequence of its last record.
+        distance = run.base_sequence - offsets[0] - 1
+        if len(counts) == 1:
+            after, delta = offsets[1], counts[0] - 1
+            batch = ProducedBatch((after + distance) & SEQUENCE_MASK, Offset(after - 1), delta, timestamps[0])
+            self._stage(run, offsets[0], (batch,), timestamps[0])
+            return
+        batches = [
+            ProducedBatch((after + distance) & SEQUENCE_MASK, Offset(after - 1), count - 1, timestamp)
+            for after, count, timestamp in zip(offsets[1:], counts, timestamps, strict=True)
+        ]
+        self._stage(run, offsets[0], tuple(batches[-REMEMBERED_BATCHES:]), timestamps[-1])
 
     def _stage(
-        self, header: BatchHeader, base_offset: Offset, batches: tuple[ProducedBatch, ...], timestamp: int
+        self,
+        header: BatchHeader | BatchRun,
+        base_offset: Offset,
+        batches: tuple[ProducedBatch, ...],
+        timestamp: int,
     ) -> None:
         """Put batches behind those that are remembered of a producer; the first of them has this header."""
         producer_id = ProducerId(header.producer_id)
         entry = self._entries.get(producer_id)
-        self._before.setdefault(producer_id, entry)
+        self.before.setdefault(producer_id, entry)
         if self._lost:
             self._lost.pop(producer_id, None)
         coordinator_epoch = -1
@@ -261,7 +267,7 @@ class Producers:
         """The end of a transaction of this producer is staged at `offset`."""
         producer_id = ProducerId(header.producer_id)
         entry = self._entries.get(producer_id)
-        self._before.setdefault(producer_id, entry)
+        self.before.setdefault(producer_id, entry)
         self.verifications.end_by_marker(producer_id, header.producer_epoch)
         first = entry.transaction_first_offset if entry else NO_OFFSET
         batches = entry.batches if entry and entry.epoch == header.producer_epoch else ()
@@ -271,26 +277,26 @@ class Producers:
         if first == NO_OFFSET:
             return None
         del self._open[first]
-        self._completed[first] = offset
+        self.ended[first] = offset
         return CompletedTransaction(producer_id, first, offset, not marker.is_commit)
 
     def written(self) -> None:
         """Everything staged is in the log."""
-        self._before.clear()
+        self.before.clear()
 
     def not_written(self) -> None:
         """Nothing of what was staged is in the log: be what we were."""
-        for producer_id, entry in self._before.items():
+        for producer_id, entry in self.before.items():
             if entry is None:
                 lost = self._entries.pop(producer_id)
                 if lost.batches and len(self._lost) < LOST_PRODUCERS_MAX:
                     self._lost[producer_id] = (lost.epoch, lost.batches[0].first_sequence)
             else:
                 self._entries[producer_id] = entry
-        if self._before:
-            self._before.clear()
+        if self.before:
+            self.before.clear()
             self._find_open()
-            self._completed = {first: last for first, last in self._completed.items() if first not in self._open}
+            self.ended = {first: last for first, last in self.ended.items() if first not in self._open}
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that have been silent for long and have no open transaction."""
@@ -303,7 +309,7 @@ class Producers:
     def first_unstable_offset(self) -> Offset | None:
         """Where the first transaction begins whose end is not yet decided, or not yet replicated."""
         first = min(self._open, default=None)
-        completed = min(self._completed, default=None)
+        completed = min(self.ended, default=None)
         if first is None or completed is None:
             return first if completed is None else completed
         return min(first, completed)
@@ -312,16 +318,11 @@ class Producers:
         """Up to where every transaction is decided, once this one is."""
         return min(self._open, default=Offset(completed.last_offset + 1))
 
-    @property
-    def has_ended_transactions(self) -> bool:
-        """Whether `replicated_up_to` has anything to do."""
-        return bool(self._completed)
-
     def replicated_up_to(self, high_watermark: Offset) -> None:
         """Ends of transactions below the high watermark can no longer be lost."""
-        for first, last in list(self._completed.items()):
+        for first, last in list(self.ended.items()):
             if last < high_watermark:
-                del self._completed[first]
+                del self.ended[first]
 
     def _find_open(self) -> None:
         self._open = {

@@ -62,6 +62,7 @@ class Segment:
         "_max_timestamp_offset",
         "_positions",
         "_rows_max",
+        "_rows_until",
         "_size",
         "_staged",
         "_staged_rows",
@@ -96,6 +97,8 @@ class Segment:
         self.created_ms = 0
         self._size: int | None = None
         self._indexes_checked = False
+        # Up to this size of the segment the indexes surely have room; 0 when that is to be looked up.
+        self._rows_until = 0
         # No batch may end behind these. A full index sets the first to 0.
         self.full_at = 0
         self.last_offset_max = base_offset + RELATIVE_OFFSET_MAX
@@ -136,6 +139,7 @@ class Segment:
     def configure(self, config: LogConfig) -> None:
         self._interval = config.index_interval_bytes
         self.full_at = min(config.segment_bytes, SEGMENT_BYTES_MAX)
+        self._rows_until = 0
         # Both indexes fit into the limit when the one with the larger entries does; a last entry is added when sealing.
         self._rows_max = max(config.segment_index_bytes // TIME_ENTRY.size - 1, 1)
 
@@ -201,16 +205,24 @@ class Segment:
         if since > self._interval:
             self._staged_rows.append((last_offset, position, self._max_timestamp, self._max_timestamp_offset))
             since = 0
-            if self.offset_index.count + len(self._staged_rows) >= self._rows_max:
+            if position >= self._rows_until and not self._has_row():
                 self.full_at = 0
         self._bytes_since_row = since + length
         self.staged_size = position + length
         self._staged.append(view)
 
-    def has_rows_for(self, count: int, length: int) -> bool:
-        """Whether the indexes surely have room for so many batches with so many bytes together."""
-        rows = min(count, length // (self._interval + 1) + 1)
-        return self.offset_index.count + len(self._staged_rows) + rows < self._rows_max
+    def has_rows_for(self, size_bytes: int) -> bool:
+        """Whether the indexes surely have room for all of so many bytes."""
+        if self.staged_size + size_bytes > self._rows_until:
+            self._has_row()
+        return self.staged_size + size_bytes <= self._rows_until
+
+    def _has_row(self) -> bool:
+        """Whether the indexes have room for one entry more, and how far they will last: asked again only then."""
+        rows = self._rows_max - self.offset_index.count - len(self._staged_rows)
+        # Between two entries are more bytes than the interval, and the next one may be due at once.
+        self._rows_until = self.staged_size + (rows - 2) * (self._interval + 1)
+        return rows > 0
 
     def stage_run(self, run: BatchRun, offsets: Sequence[Offset], size_bytes: int, latest: int) -> None:
         """Take batches that have their offsets, the one after the last included: the same as `stage` for each."""
@@ -248,7 +260,8 @@ class Segment:
         size = self._size
         assert size is not None
         try:
-            self.opened().write(staged, size)
+            (self.file or self.opened()).write(staged, size)
+            self.used = True
         except OSError:
             self.drop_staged()
             # A part may have been written. It must not be taken for a batch, not even after a restart.
@@ -274,9 +287,8 @@ class Segment:
 
     def _add_staged_rows(self) -> None:
         rows, self._staged_rows = self._staged_rows, []
-        self.offset_index.add_rows(rows)
         self.time_index.add_rows(rows)
-        if self.offset_index.unwritten >= UNWRITTEN_ROWS_MAX:
+        if self.offset_index.add_rows(rows) >= UNWRITTEN_ROWS_MAX:
             # An index that is behind is rebuilt after a crash, so a full disk may wait until the segment is sealed.
             with contextlib.suppress(OSError):
                 self.write_indexes()
@@ -289,6 +301,7 @@ class Segment:
         self._max_timestamp = self._kept_max_timestamp
         self._max_timestamp_offset = self._kept_max_timestamp_offset
         self._bytes_since_row = self._kept_bytes_since_row
+        self._rows_until = 0
 
     def write_indexes(self) -> None:
         self.offset_index.write_out()
@@ -379,6 +392,7 @@ class Segment:
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)
         self._bytes_since_row = self._kept_bytes_since_row = 0
+        self._rows_until = 0
         largest = self.time_index.newest()
         for landmark in walk(self.opened(), self.offset_index.lookup(largest.offset), position):
             if landmark.max_timestamp > largest.timestamp:
@@ -391,6 +405,7 @@ class Segment:
         """Forget all that is derived from the batches, on disk too."""
         self.offset_index.reset()
         self.time_index.reset()
+        self._rows_until = 0
         self._positions.clear()
 
     def add_row(self, last_offset: int, position: int, timestamp: int, timestamp_offset: int) -> None:

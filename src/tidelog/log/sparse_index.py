@@ -42,11 +42,6 @@ class SparseIndex:
         self._know_file()
         return self._loaded_from + len(self._columns[0])
 
-    @property
-    def unwritten(self) -> int:
-        """Rows that are only in memory."""
-        return 0 if self._written is None else self._loaded_from + len(self._columns[0]) - self._written
-
     def _know_file(self) -> int:
         written = self._written
         if written is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import ProducerId
 from tidelog.wire.batch import BatchHeader
+from tidelog.wire.batch_run import BatchRun
 
 
 class Verification:
@@ -57,7 +58,7 @@ class Verifications:
         verification.outcome = outcome
         return self._by_producer.get(producer_id) is verification
 
-    def check(self, header: BatchHeader, is_known: bool) -> None:
+    def check(self, header: BatchHeader | BatchRun, is_known: bool) -> None:
         """Whether this batch may begin a transaction; raises what the producer is to be told when not."""
         verification = self._by_producer.get(ProducerId(header.producer_id))
         if verification is None or verification.epoch != header.producer_epoch or verification.outcome is None:

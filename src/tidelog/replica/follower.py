@@ -249,7 +249,7 @@ class PartitionFollower:
         if high_watermark <= self.high_watermark:
             return
         self.high_watermark = high_watermark
-        if self.log.producers.has_ended_transactions:
+        if self.log.producers.ended:
             self.log.producers.replicated_up_to(high_watermark)
         grown_bytes, self._unread_bytes = self._unread_bytes, 0
         for watcher in tuple(self.watchers):

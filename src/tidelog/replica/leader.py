@@ -259,7 +259,7 @@ class PartitionLeader:
         ):
             return []
         log = self.log
-        if run.header is not None and not log.producers.is_next(run.header):
+        if run.producer_id >= 0 and not log.producers.is_next(run):
             return []
         offsets = log.stage_run(run, size_bytes, latest, self.epoch)
         if offsets:
@@ -348,7 +348,7 @@ class PartitionLeader:
             for watcher in tuple(self.end_watchers):
                 watcher.grew(self, grown_bytes)
         config = self.config
-        if log.unflushed_records >= config.flush_messages:
+        if self.syncs_first and log.unflushed_records >= config.flush_messages:
             # What must be on disk before it is acknowledged is not readable before, either.
             self._unsynced_growth_bytes += grown_bytes
             self._disk.sync_due(self)
@@ -412,14 +412,13 @@ class PartitionLeader:
         if end <= before:
             return
         self.high_watermark = end
-        if self.log.producers.has_ended_transactions:
-            self.log.producers.replicated_up_to(end)
-        if self.waiting_acks:
+        log = self.log
+        if log.producers.ended:
+            log.producers.replicated_up_to(end)
+        if self.waiting_acks.waiting:
             self.waiting_acks.high_watermark_moved(end)
-        unread = self._unread_bytes
-        grown_bytes = (
-            unread if end >= self.log.end_offset else unread * (end - before) // (self.log.end_offset - before)
-        )
+        unread, log_end = self._unread_bytes, log.end_offset
+        grown_bytes = unread if end >= log_end else unread * (end - before) // (log_end - before)
         self._unread_bytes = unread - grown_bytes
         if self.watchers:
             for watcher in tuple(self.watchers):

@@ -30,27 +30,24 @@ class AcksWaiter(Protocol):
 class WaitingAcks:
     """Who waits for which end offset of one partition."""
 
-    __slots__ = ("_added", "_waiting")
+    __slots__ = ("_added", "waiting")
 
     def __init__(self) -> None:
         # The running number keeps those with the same offset in the order in which they came.
-        self._waiting: list[tuple[Offset, int, AcksWaiter]] = []
+        self.waiting: list[tuple[Offset, int, AcksWaiter]] = []
         self._added = 0
-
-    def __len__(self) -> int:
-        return len(self._waiting)
 
     def add(self, end_offset: Offset, waiter: AcksWaiter) -> None:
         self._added += 1
-        heappush(self._waiting, (end_offset, self._added, waiter))
+        heappush(self.waiting, (end_offset, self._added, waiter))
 
     def high_watermark_moved(self, high_watermark: Offset) -> None:
-        while self._waiting and self._waiting[0][0] <= high_watermark:
-            heappop(self._waiting)[2].replicated()
+        while self.waiting and self.waiting[0][0] <= high_watermark:
+            heappop(self.waiting)[2].replicated()
 
     def fail_beyond(self, end_offset: Offset) -> None:
         """Nothing after this offset was written."""
-        lost = sorted(entry for entry in self._waiting if entry[0] > end_offset)
-        self._waiting = sorted(entry for entry in self._waiting if entry[0] <= end_offset)
+        lost = sorted(entry for entry in self.waiting if entry[0] > end_offset)
+        self.waiting = sorted(entry for entry in self.waiting if entry[0] <= end_offset)
         for _, _, waiter in lost:
             waiter.failed()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import Struct
 
 from tidelog.model.ids import LeaderEpoch, Offset
-from tidelog.wire.batch import LENGTH_OVERHEAD_BYTES, BatchHeader
+from tidelog.wire.batch import LENGTH_OVERHEAD_BYTES
 
 # The base offset, the length as it was, the leader epoch: one call writes them.
 _pack_stamp = Struct(">qii").pack_into
@@ -19,12 +19,19 @@ class BatchRun:
     """Each of the batches has no producer id, or each is of one producer and the next of it, in or out of a transaction
     as the others are."""
 
-    def __init__(self, view: memoryview, records_count: int, max_timestamp: int, header: BatchHeader | None) -> None:
+    # Of the first batch. Without slots, so that what most batches do not have is not set for each.
+    producer_id = producer_epoch = base_sequence = -1
+    attributes = 0
+
+    def __init__(self, view: memoryview, records_count: int, max_timestamp: int) -> None:
         self.views = [view]
         self.record_counts = [records_count]
         self.max_timestamps = [max_timestamp]
-        # The header of the first, if they have a producer id.
-        self.header = header
+
+    @property
+    def last_offset_delta(self) -> int:
+        """Of the first batch."""
+        return self.record_counts[0] - 1
 
     def stamp(self, base_offset: Offset, leader_epoch: LeaderEpoch) -> list[Offset]:
         """Write offsets that follow each other, and the epoch; gives the offset of each, and the one after the last."""

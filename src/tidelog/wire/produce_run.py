@@ -23,7 +23,6 @@ from tidelog.wire.batch import (
     NOT_FOR_CLIENTS,
     SEQUENCE_MASK,
     TRANSACTIONAL_FLAG,
-    read_header,
 )
 from tidelog.wire.batch_run import BatchRun
 from tidelog.wire.crc import crc32c
@@ -39,6 +38,10 @@ RUN_MAX: Final = 500
 NOT_ALWAYS_IN_A_RUN: Final = NOT_FOR_CLIENTS | TRANSACTIONAL_FLAG
 # A batch's header without the leader epoch and the base timestamp, which are not looked at.
 HEADER_FORMAT: Final = "qi4xbIhi8xqqhii"
+
+# The frame's length, then key and version as one number: the key is 0.
+FIRST_BYTES: Final = 8
+_unpack_first = Struct(">ii").unpack_from
 
 F = TypeVar("F", bound=ProduceForm)
 
@@ -106,14 +109,14 @@ class RunReader:
 
         A batch of a transaction is in it when a request of its form, producer id and epoch `continues` an open one.
         """
-        frame_bytes = int.from_bytes(view[position : position + FRAME_LENGTH_BYTES])
+        if end - position < FIRST_BYTES:
+            return None
+        frame_bytes, version = _unpack_first(view, position)
         for layout in self._layouts:
             if layout.frame_bytes_min <= frame_bytes <= layout.frame_bytes_max:
                 break
         else:
             return None
-        # The key is in it, too: it is 0.
-        version = int.from_bytes(view[position + FRAME_LENGTH_BYTES : position + 2 * FRAME_LENGTH_BYTES])
         parts: list[tuple[F, ProducePart]] = []
         # One loop with local names and without calls, though it is long: it runs for every small produce request.
         unpack, records_position = layout.unpack, layout.records_position
@@ -196,14 +199,16 @@ class RunReader:
             else:
                 known_head, known_producer = head, producer_id
                 known_epoch, known_attributes = producer_epoch, attributes
-                part = ProducePart(
-                    batch, records_count, max_timestamp, read_header(batch) if producer_id >= 0 else None
-                )
+                part = ProducePart(batch, records_count, max_timestamp)
                 part.position = position
                 part.correlation_ids = [correlation_id]
                 parts.append((form, part))
-            if producer_id >= 0:
-                next_sequence = (sequence + records_count) & SEQUENCE_MASK
+                if producer_id >= 0:
+                    part.producer_id = producer_id
+                    part.producer_epoch = producer_epoch
+                    part.base_sequence = sequence
+                    part.attributes = attributes
+            next_sequence = (sequence + records_count) & SEQUENCE_MASK
             position = frame_end
         return (parts, position) if parts else None
 

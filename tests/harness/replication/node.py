@@ -81,7 +81,7 @@ class Node:
         self._syncing: set[Replica] = set()
         self.directories = LogDirectories(["/data"], files, world.stage.clock)
         self.directories.load(lambda _: log_config(world.config, EXPIRATION_MS))
-        self.turn = Turn(self.soon, 1 << 30, lambda: None)
+        self.turn = Turn(self.soon, 1 << 30, lambda: 0)
         self.partitions = LedPartitions(
             node_id,
             PartitionLogs(self.directories, EXPIRATION_MS, lambda _: False),

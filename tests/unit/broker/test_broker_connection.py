@@ -38,7 +38,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.turn = Turn(self.loop.call_soon, 16 * 1024 * 1024, lambda: None)
+        self.turn = Turn(self.loop.call_soon, 16 * 1024 * 1024, lambda: 0)
         ours, self.client = socket.socketpair()
         ours.setblocking(False)
         self.client.setblocking(False)

@@ -28,12 +28,11 @@ def reopened(index: OffsetIndex) -> OffsetIndex:
 def test_an_offset_index_is_a_file_of_big_endian_relative_offsets_and_positions(tmp_path: Path) -> None:
     index = offset_index(tmp_path)
     index.add(1007, 4200)
-    index.add(1019, 8500)
-    assert index.unwritten == 2
+    assert index.add_rows([(1019, 8500, -1, 1000)]) == 2, "in memory alone"
     index.write_out()
 
     assert Path(index.path).read_bytes() == struct.pack(">iiii", 7, 4200, 19, 8500)
-    assert index.unwritten == 0
+    assert index.add_rows([(1030, 12800, -1, 1000)]) == 1
 
 
 @pytest.mark.req("B5", "B15")

@@ -30,7 +30,12 @@ def run_of(*batches: memoryview) -> BatchRun:
     """What a reader makes of batches that it has checked."""
     headers = [read_header(batch) for batch in batches]
     first = headers[0]
-    run = BatchRun(batches[0], first.records_count, first.max_timestamp, first if first.producer_id >= 0 else None)
+    run = BatchRun(batches[0], first.records_count, first.max_timestamp)
+    run.producer_id, run.producer_epoch, run.base_sequence = (
+        first.producer_id,
+        first.producer_epoch,
+        first.base_sequence,
+    )
     run.views += batches[1:]
     run.record_counts += [header.records_count for header in headers[1:]]
     run.max_timestamps += [header.max_timestamp for header in headers[1:]]

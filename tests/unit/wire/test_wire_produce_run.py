@@ -95,7 +95,7 @@ def test_requests_of_a_form_are_read_without_decoding(version: int, sent: list[t
         count = len(part.views)
         assert part.views == [batch for batch, _ in rest[:count]]
         assert part.correlation_ids == [correlation_id for _, correlation_id in rest[:count]]
-        assert (part.record_counts, part.max_timestamps, part.header) == ([2] * count, [1000] * count, None)
+        assert (part.record_counts, part.max_timestamps, part.producer_id) == ([2] * count, [1000] * count, -1)
         assert end == sum(len(frame_of(batch, version)) for batch, _ in rest[:count])
         rest = rest[count:]
 
@@ -133,8 +133,8 @@ def test_a_run_ends_before_what_is_not_alike(other: bytes) -> None:
 def test_a_run_of_an_idempotent_producer_goes_as_far_as_its_sequence(other: bytes) -> None:
     sent = [batch_of(10, sequence=5), batch_of(10, sequence=6), other]
     part, _ = Learned(12).read(b"".join(frame_of(batch, 12) for batch in sent))
-    assert part is not None and part.header is not None
-    assert (part.views, part.header.base_sequence) == (sent[:2], 5)
+    assert part is not None
+    assert (part.views, part.producer_id, part.base_sequence) == (sent[:2], 4000, 5)
 
 
 def test_a_length_that_no_batch_has_is_for_the_decoder() -> None:
@@ -220,7 +220,9 @@ def test_damaged_bytes_are_never_read_differently_than_by_the_decoder(data: st.D
         assert api_version == version
         assert partition.records == view
         assert (checked.records_count, checked.max_timestamp) == (records_count, max_timestamp)
-        if not position or part.header is None:
-            assert part.header == (checked if checked.producer_id >= 0 else None)
+        assert max(checked.producer_id, -1) == part.producer_id
+        if not position and checked.producer_id >= 0:
+            assert (part.producer_epoch, part.base_sequence) == (checked.producer_epoch, checked.base_sequence)
+            assert (part.attributes, part.last_offset_delta) == (checked.attributes, checked.last_offset_delta)
         position += len(good)
     assert position == end
