@@ -77,6 +77,18 @@ def _lot_metrics() -> Iterator[Metric]:
             Better.LOWER,
             limit=OVERHEAD_MAX,
         )
+        yield Metric(
+            f"transactions.client.{size}.lot",
+            f"confluent-kafka: time for a transaction of {LOT} {size:,}-byte records, beyond the same idempotent",
+            "µs",
+            Better.LOWER,
+        )
+        yield Metric(
+            f"transactions.client.{size}.cpu",
+            "confluent-kafka: broker CPU within that time, all that a broker can save",
+            "µs",
+            Better.LOWER,
+        )
 
 
 def _java_metrics() -> Iterator[Metric]:
@@ -141,7 +153,7 @@ class Transactions:
                 note(f"lots of {LOT} {size:,}-byte records, {_producers(count)}")
                 figures |= self._compared(server, plan, size, count)
             note(f"lots of {LOT} {size:,}-byte records, confluent-kafka")
-            figures[f"transactions.client.{size}"] = self._application(server, plan, size)
+            figures |= self._application(server, plan, size)
         return figures
 
     def _compared(self, server: Contender, plan: Plan, size: int, count: int) -> Mapping[str, float]:
@@ -184,19 +196,23 @@ class Transactions:
             f"transactions.java.{count}.cpu": cpu_us,
         }
 
-    def _application(self, server: Contender, plan: Plan, size: int) -> float:
-        """The time of an application's record in transactions, as a multiple of that without them."""
-        us = {False: 0.0, True: 0.0}
+    def _application(self, server: Contender, plan: Plan, size: int) -> Mapping[str, float]:
+        """What a lot takes an application in transactions, against one without them."""
+        us, cpu_us = {False: 0.0, True: 0.0}, {False: 0.0, True: 0.0}
         for _ in range(PASSES):
             for is_transactional in us:
                 with topic_on(server, f"{self.name}-client-{size}-{is_transactional}") as topic:
                     load = transaction_client.Load(
                         server.port, server.pid, topic, is_transactional, LOT, size, plan.curve_seconds
                     )
-                    us[is_transactional] += run_generator(
-                        "transaction_client", load, transaction_client.Lots
-                    ).us_per_record
-        return us[True] / us[False]
+                    taken = run_generator("transaction_client", load, transaction_client.Lots)
+                    us[is_transactional] += taken.us_per_record * LOT / PASSES
+                    cpu_us[is_transactional] += taken.broker_cpu_seconds / taken.lots * 1e6 / PASSES
+        return {
+            f"transactions.client.{size}": us[True] / us[False],
+            f"transactions.client.{size}.lot": us[True] - us[False],
+            f"transactions.client.{size}.cpu": cpu_us[True] - cpu_us[False],
+        }
 
     def _lots(
         self,

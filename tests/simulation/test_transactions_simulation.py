@@ -4,6 +4,7 @@ that crashes on a disk that forgets and fills up. What producers did is held aga
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pytest
 
@@ -39,13 +40,17 @@ def test_a_world_in_which_an_end_overtook_a_refusal() -> None:
 
 def test_the_worlds_see_every_move_and_every_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     moves: set[tuple[State, State]] = set()
-    moved = Transaction.moved
 
-    def watched(self: Transaction, state: State, **changes: object) -> Transaction:
-        moves.add((self.state, state))
-        return moved(self, state, **changes)
+    def watch(move: Callable[..., Transaction]) -> Callable[..., Transaction]:
+        def watched(self: Transaction, *arguments: object, **changes: object) -> Transaction:
+            after = move(self, *arguments, **changes)
+            moves.add((self.state, after.state))
+            return after
 
-    monkeypatch.setattr(Transaction, "moved", watched)
+        return watched
+
+    for name in ("moved", "opened", "completed"):
+        monkeypatch.setattr(Transaction, name, watch(getattr(Transaction, name)))
     lives = [run(seed) for seed in range(100)]
 
     never = {State.DEAD, State.PREPARE_EPOCH_FENCE}  # Ids live longer than these lives; that step is of old brokers.

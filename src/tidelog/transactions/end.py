@@ -88,16 +88,7 @@ def markers_written(shard: TransactionShard, ending: Ending, now_ms: int) -> Non
         return
     if (transaction.producer_id, transaction.producer_epoch) != ending.producer:
         return
-    producer = transaction.producer
-    shard.completed[ending.transactional_id] = transaction.moved(
-        State.COMPLETE_COMMIT if transaction.is_commit else State.COMPLETE_ABORT,
-        producer_id=producer.id,
-        producer_epoch=producer.epoch,
-        next_producer_id=NO_PRODUCER,
-        next_producer_epoch=NO_PRODUCER_EPOCH,
-        partitions=frozenset(),
-        updated_ms=now_ms,
-    )
+    shard.completed[ending.transactional_id] = transaction.completed(now_ms)
 
 
 def write_completed(shard: TransactionShard) -> Result[TransactionRecord, None]:

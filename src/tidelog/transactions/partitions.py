@@ -31,13 +31,8 @@ def add_partitions(
             raise ProtocolError(ErrorCode.INVALID_TXN_STATE, "A transaction that was kept prepared can only be ended.")
         if partitions <= transaction.partitions:
             return answer(None)
-    added = transaction.moved(
-        State.ONGOING,
-        partitions=transaction.partitions | partitions,
-        start_ms=now_ms if transaction.state in AT_REST else transaction.start_ms,
-        updated_ms=now_ms,
-        client_version=version,
-    )
+    start_ms = now_ms if transaction.state in AT_REST else transaction.start_ms
+    added = transaction.opened(transaction.partitions | partitions, start_ms, now_ms, version)
     return Result([TransactionRecord(transactional_id, added)], Step(None))
 
 

@@ -68,8 +68,10 @@ class TransactionShard:
                 self.two_phase_ids.discard(transactional_id)
             deadline_ms = transaction.deadline_ms
             if deadline_ms is not None and (before is None or before.deadline_ms != deadline_ms):
-                heappush(self._deadlines, (deadline_ms, transactional_id))
-                self.has_new_deadline = True
+                entry = (deadline_ms, transactional_id)
+                heappush(self._deadlines, entry)
+                if self._deadlines[0] is entry:
+                    self.has_new_deadline = True
                 self._drop_stale_deadlines()
 
     def newest(self, transactional_id: str) -> Transaction | None:

@@ -24,6 +24,10 @@ FIRST_VERSION: Final = 0
 EPOCH_BUMPING_VERSION: Final = 2
 
 
+NOTHING_OPEN: Final[frozenset[TopicPartition]] = frozenset()
+COMPLETIONS: Final = {State.PREPARE_COMMIT: State.COMPLETE_COMMIT, State.PREPARE_ABORT: State.COMPLETE_ABORT}
+
+
 class Producer(NamedTuple):
     """A producer id with an epoch: who may write, and who is a zombie."""
 
@@ -41,7 +45,7 @@ class Transaction(msgspec.Struct, frozen=True):
     producer_epoch: ProducerEpoch
     timeout_ms: int
     state: State = State.EMPTY
-    partitions: frozenset[TopicPartition] = frozenset()
+    partitions: frozenset[TopicPartition] = NOTHING_OPEN
     start_ms: int = NO_TIMESTAMP
     updated_ms: int = NO_TIMESTAMP
     # The id that the producer had when it asked for the end of its transaction: a retry still uses it.
@@ -76,6 +80,48 @@ class Transaction(msgspec.Struct, frozen=True):
         """The transaction after a move, which must be legal."""
         assert state in LEGAL_MOVES[self.state], f"{self.state} cannot become {state}"
         return msgspec.structs.replace(self, state=state, **changes)
+
+    # The moves of every transaction, as `moved` makes them, but quicker.
+
+    def opened(
+        self, partitions: frozenset[TopicPartition], start_ms: int, updated_ms: int, client_version: int
+    ) -> Transaction:
+        """The transaction with these partitions in it."""
+        assert State.ONGOING in LEGAL_MOVES[self.state], f"{self.state} cannot become {State.ONGOING}"
+        return Transaction(
+            self.producer_id,
+            self.producer_epoch,
+            self.timeout_ms,
+            State.ONGOING,
+            partitions,
+            start_ms,
+            updated_ms,
+            self.previous_producer_id,
+            self.next_producer_id,
+            self.next_producer_epoch,
+            client_version,
+            self.last_epoch,
+        )
+
+    def completed(self, updated_ms: int) -> Transaction:
+        """The transaction after the last of its markers: the pair that the producer is to use is the only one now."""
+        state = COMPLETIONS[self.state]
+        assert state in LEGAL_MOVES[self.state], f"{self.state} cannot become {state}"
+        producer = self.producer
+        return Transaction(
+            producer.id,
+            producer.epoch,
+            self.timeout_ms,
+            state,
+            NOTHING_OPEN,
+            self.start_ms,
+            updated_ms,
+            self.previous_producer_id,
+            NO_PRODUCER,
+            NO_PRODUCER_EPOCH,
+            self.client_version,
+            self.last_epoch,
+        )
 
     def was_ended_by(self, asker: Producer) -> bool:
         """Whether the end under way, or the last one, is what this producer asked for with the pair it had before."""

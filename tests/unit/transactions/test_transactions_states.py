@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tidelog.model.ids import NO_PRODUCER, PartitionIndex, TopicName, TopicPartition
 from tidelog.transactions.states import AT_REST, BY_NUMBER, ENDING, LEGAL_MOVES, NUMBERS, State
-from tidelog.transactions.transaction import Transaction
+from tidelog.transactions.transaction import COMPLETIONS, NO_PRODUCER_EPOCH, NOTHING_OPEN, Transaction
 
 
 def test_the_numbers_and_names_are_those_of_apache_kafka() -> None:
@@ -48,3 +49,30 @@ def test_an_illegal_move_is_a_fault_of_ours(state: State) -> None:
         else:
             with pytest.raises(AssertionError):
                 transaction.moved(after)
+
+
+@pytest.mark.parametrize("state", [State.EMPTY, State.ONGOING, State.COMPLETE_COMMIT, State.COMPLETE_ABORT])
+def test_opening_is_a_move(state: State) -> None:
+    before = Transaction(7, 3, 60_000, state, NOTHING_OPEN, 11, 12, 6, 8, 2, 2, 1)
+    partitions = frozenset({TopicPartition(TopicName("orders"), PartitionIndex(1))})
+
+    assert before.opened(partitions, 21, 22, 0) == before.moved(
+        State.ONGOING, partitions=partitions, start_ms=21, updated_ms=22, client_version=0
+    )
+
+
+@pytest.mark.parametrize(("state", "after"), COMPLETIONS.items())
+@pytest.mark.parametrize("following", [(NO_PRODUCER, NO_PRODUCER_EPOCH), (8, NO_PRODUCER_EPOCH), (7, 5)])
+def test_completing_is_a_move(state: State, after: State, following: tuple[int, int]) -> None:
+    partitions = frozenset({TopicPartition(TopicName("orders"), PartitionIndex(1))})
+    before = Transaction(7, 3, 60_000, state, partitions, 11, 12, 6, *following, 2, 1)
+
+    assert before.completed(22) == before.moved(
+        after,
+        producer_id=before.producer.id,
+        producer_epoch=before.producer.epoch,
+        partitions=NOTHING_OPEN,
+        next_producer_id=NO_PRODUCER,
+        next_producer_epoch=NO_PRODUCER_EPOCH,
+        updated_ms=22,
+    )
