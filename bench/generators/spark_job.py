@@ -16,6 +16,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+NETWORK = "network"
+SEGMENTS = "segments"
+
 Job = Callable[[SparkSession, dict[str, Any], int], list[float]]
 
 
@@ -40,9 +43,9 @@ def session(plan: dict[str, Any]) -> SparkSession:
     return spark
 
 
-def source(reader: Any, plan: dict[str, Any]) -> Any:
+def source(reader: Any, plan: dict[str, Any], via: str = NETWORK) -> Any:
     reader = reader.format(plan["format"]).option("kafka.bootstrap.servers", plan["servers"])
-    return reader.option("subscribe", plan["topic"])
+    return (reader if via == NETWORK else reader.option("via", via)).option("subscribe", plan["topic"])
 
 
 def timed(act: Callable[[], None]) -> list[float]:
@@ -51,12 +54,12 @@ def timed(act: Callable[[], None]) -> list[float]:
     return [time.monotonic() - begin]
 
 
-def batch(spark: SparkSession, plan: dict[str, Any], number: int) -> list[float]:
-    return timed(lambda: source(spark.read, plan).load().write.format("noop").mode("overwrite").save())
+def batch(spark: SparkSession, plan: dict[str, Any], number: int, *, via: str = NETWORK) -> list[float]:
+    return timed(lambda: source(spark.read, plan, via).load().write.format("noop").mode("overwrite").save())
 
 
-def value_only(spark: SparkSession, plan: dict[str, Any], number: int) -> list[float]:
-    reader = source(spark.read, plan)
+def value_only(spark: SparkSession, plan: dict[str, Any], number: int, *, via: str = NETWORK) -> list[float]:
+    reader = source(spark.read, plan, via)
     if plan["format"] == "tidelog":
         reader = reader.option("columns", "value")
     return timed(lambda: reader.load().select("value").write.format("noop").mode("overwrite").save())
@@ -110,6 +113,8 @@ def latency(spark: SparkSession, plan: dict[str, Any], number: int) -> list[floa
 JOBS: dict[str, Job] = {
     "batch": batch,
     "value": value_only,
+    "batch-segments": partial(batch, via=SEGMENTS),
+    "value-segments": partial(value_only, via=SEGMENTS),
     "stream": stream,
     "write": write,
     "at-least-once": partial(stream_write, exactly_once=False),

@@ -11,7 +11,7 @@ from bench.measure import Better, Metric
 KEPT: Final = RESULTS / "spark.json"
 # So that no figure is mostly that of starting: a topic has about as many bytes, and at most so many records.
 TOPIC_BYTES: Final = 600_000_000
-RECORDS_MAX: Final = 2_000_000
+RECORDS_MAX: Final = 6_000_000
 SIZES: Final = (100, 300, 1000, 3000)
 # Where more than the curves is measured.
 COMPARED_SIZES: Final = (100, 1000)
@@ -30,8 +30,10 @@ JOB_TITLES: Final = {
     "stream": "stream, until all is read",
     "write": "batch write",
 }
+SEGMENTS_JOBS: Final = ("batch", "value")
 EXACTLY_ONCE_TARGET: Final = 0.8
 EXACTLY_ONCE: Final = "exactly-once"
+SEGMENTS: Final = "segments"
 LATENCY: Final = "latency"
 MEMORY: Final = "memory"
 READ_MEMORY_GIGABYTES: Final = (0.25, 2.0)
@@ -60,6 +62,10 @@ def name_of(job: str, size: int) -> str:
     return f"spark.{job}.{size}"
 
 
+def segments_name_of(job: str, size: int) -> str:
+    return f"spark.segments.{job}.{size}"
+
+
 def _metrics(size: int) -> tuple[Metric, ...]:
     return tuple(
         Metric(
@@ -85,6 +91,14 @@ PARTS: Final = {
                 Better.HIGHER,
                 target=EXACTLY_ONCE_TARGET,
             ),
+        ),
+    ),
+    SEGMENTS: Part(
+        SEGMENTS,
+        tuple(
+            Metric(segments_name_of(job, size), f"{JOB_TITLES[job]}, {size:,} B", "rows/s", Better.HIGHER)
+            for size in COMPARED_SIZES
+            for job in SEGMENTS_JOBS
         ),
     ),
     LATENCY: Part(

@@ -19,6 +19,7 @@ from bench.spark.figures import (
     MEMORY_HEAP,
     PARTS,
     READ_MEMORY_GIGABYTES,
+    SEGMENTS,
     SIZES,
     name_of,
 )
@@ -51,6 +52,7 @@ def _lines(results: Results) -> Iterator[str]:
         yield f"On {machine}."
     small, large = READ_MEMORY_GIGABYTES
     yield from _section(results, [*RATES, LATENCY], "Tidelog", CONNECTOR_TITLE)
+    yield from _section(results, [SEGMENTS], "via segments", "over the network")
     yield from _section(results, [EXACTLY_ONCE], "exactly once", "at least once")
     yield from _section(
         results, [MEMORY], f"{large:g} GB read, heap {MEMORY_HEAP}", f"{small:g} GB read, heap {MEMORY_HEAP}"

@@ -19,14 +19,18 @@ from bench.measure import Samples
 from bench.process import rss_bytes
 from bench.servers import OURS, THEIRS, start
 from bench.spark.figures import (
+    COMPARED_SIZES,
     EXACTLY_ONCE,
     LATENCY,
     MEMORY,
     MEMORY_HEAP,
     READ_MEMORY_GIGABYTES,
+    SEGMENTS,
+    SEGMENTS_JOBS,
     jobs_of,
     name_of,
     records_of,
+    segments_name_of,
 )
 from bench.spark.topics import create, fill, paced
 
@@ -57,6 +61,8 @@ def run_part(name: str, rounds: int, folder: Path) -> Samples:
         servers = f"127.0.0.1:{broker.port}"
         if name == EXACTLY_ONCE:
             return _exactly_once(servers, rounds)
+        if name == SEGMENTS:
+            return _segments(servers, rounds)
         if name == LATENCY:
             return _latency(servers)
         if name == MEMORY:
@@ -95,6 +101,21 @@ def _exactly_once(servers: str, rounds: int) -> Samples:
     return {"spark.exactly-once": {OURS: once, THEIRS: least}}
 
 
+def _segments(servers: str, rounds: int) -> Samples:
+    """Ours both times: from the broker's files beside over the network."""
+    samples: Samples = {}
+    for size in COMPARED_SIZES:
+        topic, records = f"segments-{size}", records_of(size)
+        fill(servers, topic, records, size)
+        jobs = [*SEGMENTS_JOBS, *(f"{job}-{SEGMENTS}" for job in SEGMENTS_JOBS)]
+        told = _run(FORMATS[OURS], {"servers": servers, "topic": topic, "rounds": rounds, "jobs": jobs})
+        for job in SEGMENTS_JOBS:
+            columns = {OURS: told[f"{job}-{SEGMENTS}"], THEIRS: told[job]}
+            rates = {column: [records / each for each in seconds] for column, seconds in columns.items()}
+            samples[segments_name_of(job, size)] = rates
+    return samples
+
+
 def _latency(servers: str) -> Samples:
     create(servers, "paced")
     samples: Samples = {}
@@ -128,6 +149,8 @@ def _run(format_: str, plan: Mapping[str, Any], most: dict[str, int] | None = No
     """What the program says; into `most` the largest resident memory of Java and of any Python process of Spark's."""
     jars = [str(jar) for jar in (CONNECTOR / "lib").glob("*.jar") if jar.name.startswith(CONNECTOR_JARS)]
     environment = dict(os.environ, PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
+    # Packages are installed compiled: Python processes that may not keep what they compile would do it all again.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if format_ == FORMATS[THEIRS]:
         environment["PYTHONPATH"] = str(CONNECTOR / "python")
     with tempfile.TemporaryDirectory() as folder:

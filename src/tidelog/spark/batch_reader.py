@@ -9,6 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from tidelog.model.ids import Offset
+from tidelog.spark.between_tasks import settle
 from tidelog.spark.errors import DataLoss
 from tidelog.spark.filters import Narrowing, narrow
 from tidelog.spark.log_ends import LogEnds
@@ -16,7 +17,6 @@ from tidelog.spark.options import ReadOptions, Times
 from tidelog.spark.planning import Range, ranges
 from tidelog.spark.positions import Positions
 from tidelog.spark.rows import RowsForSpark
-from tidelog.spark.segments import located, read_any_way
 
 
 class RangePartition(InputPartition):
@@ -40,6 +40,8 @@ class BatchReader(DataSourceReader):
         try:
             found = self._plan(ends)
             if self._options.via_segments:
+                from tidelog.spark.segments import located
+
                 found = located(self._options, ends.cluster, found)
         finally:
             ends.close()
@@ -50,8 +52,12 @@ class BatchReader(DataSourceReader):
         assert isinstance(partition, RangePartition)
         if partition.wanted is None:
             return
+        # A task of Spark's reads; the driver, which plans, never does.
+        from tidelog.spark.segments import read_any_way
+
         found = read_any_way(self._options, partition.wanted, self._rows.columns)
         yield from self._rows.converted(found, partition.wanted.partition)
+        settle()
 
     def _plan(self, ends: LogEnds) -> list[Range]:
         partitions = ends.partitions()

@@ -7,20 +7,22 @@ value is said with its topic, partition and offset.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from tidelog.client.typed.decoding import Decoder, TypedValues, decode_values, decoder_of
 from tidelog.client.typed.format import JSON, InvalidFormat
 from tidelog.model.ids import TopicPartition
 from tidelog.spark.errors import BadValue, InvalidOption
 from tidelog.spark.schema import OURS, TYPES, check_schema, chosen_schema, for_spark, full_schema
 from tidelog.spark.typed_options import DROPMALFORMED, FAILFAST, TypedOptions
 from tidelog.wire.columns.layout import OFFSET, VALUE
+
+if TYPE_CHECKING:
+    from tidelog.client.typed.decoding import Decoder, TypedValues
 
 VALUE_COLUMN: Final = "value"
 # These names always mean what a topic has, also where a field of its values is called so.
@@ -82,6 +84,9 @@ class RowsForSpark:
             for batch in batches:
                 yield for_spark(batch, self._names)
             return
+        # Only for typed values: it loads Arrow's functions, which takes as long as the whole of the client.
+        from tidelog.client.typed.decoding import decode_values
+
         decoder = _decoder(self._typed, self._value_type)
         for batch in batches:
             values = batch.column(VALUE)
@@ -150,6 +155,8 @@ def _value_type(typed: TypedOptions, schema: StructType) -> Any:
 
 
 def _decoder(typed: TypedOptions, json_type: Any) -> Decoder:
+    from tidelog.client.typed.decoding import decoder_of
+
     try:
         return decoder_of(typed.format, json_type)
     except InvalidFormat as error:

@@ -1,6 +1,7 @@
 """The data source that Spark knows as "tidelog": parses the options and gives out readers and writers.
 
-Spark pickles it and runs it in processes of its own, so it holds nothing but its options.
+Spark pickles it and runs it in processes of its own, so it holds nothing but its options. Each stream has a fresh
+interpreter that reads no rows and writes none, so that what only those need is imported where it is asked for.
 """
 
 from __future__ import annotations
@@ -14,14 +15,9 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from tidelog.spark.batch_reader import BatchReader, FilteringBatchReader
 from tidelog.spark.errors import InvalidOption
 from tidelog.spark.options import parse_read_options, typed_options_of
-from tidelog.spark.rows import typed_schema
 from tidelog.spark.schema import chosen_schema, full_schema
-from tidelog.spark.stream_reader import StreamReader
-from tidelog.spark.write_options import parse_write_options
-from tidelog.spark.writers import BatchWriter, stream_writer
 
 
 class FoundSource(DataSource):
@@ -35,6 +31,8 @@ class FoundSource(DataSource):
         """All columns, or those that option `columns` names: what is not asked for is not even decoded."""
         typed = typed_options_of(self.options)
         if typed is not None:
+            from tidelog.spark.rows import typed_schema
+
             return typed_schema(typed, self.options)
         columns = self.options.get("columns")
         if columns is not None:
@@ -42,17 +40,27 @@ class FoundSource(DataSource):
         return full_schema(self.options.get("includeHeaders", "false").lower() == "true")
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        from tidelog.spark.batch_reader import BatchReader
+
         return BatchReader(parse_read_options(self.options, streaming=False), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from tidelog.spark.stream_reader import StreamReader
+
         return StreamReader(parse_read_options(self.options, streaming=True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         if overwrite:
             raise InvalidOption("A topic cannot be overwritten: use mode('append').")
+        from tidelog.spark.write_options import parse_write_options
+        from tidelog.spark.writers import BatchWriter
+
         return BatchWriter(parse_write_options(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from tidelog.spark.write_options import parse_write_options
+        from tidelog.spark.writers import stream_writer
+
         return stream_writer(parse_write_options(self.options), schema)
 
 
@@ -60,4 +68,6 @@ class TidelogSource(FoundSource):
     """The source as `register` makes it known."""
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        from tidelog.spark.batch_reader import FilteringBatchReader
+
         return FilteringBatchReader(parse_read_options(self.options, streaming=False), schema)

@@ -19,18 +19,16 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from tidelog.client.core.groups import CommittedOffset
 from tidelog.client.errors import ClientError, Rejected
-from tidelog.client.groups import Groups
 from tidelog.model.ids import Offset
 from tidelog.spark.batch_reader import RangePartition
+from tidelog.spark.between_tasks import settle
 from tidelog.spark.errors import DataLoss
 from tidelog.spark.log_ends import LogEnds
 from tidelog.spark.options import ReadOptions
 from tidelog.spark.planning import limited, ranges, waiting_offsets
 from tidelog.spark.positions import Positions, PositionTree, positions_of, tree_of
 from tidelog.spark.rows import RowsForSpark
-from tidelog.spark.segments import located, read_any_way
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -88,6 +86,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             records_max=self._options.records_per_partition_max,
         )
         if self._options.via_segments:
+            from tidelog.spark.segments import located
+
             found = located(self._options, self._asking().cluster, found)
         return [RangePartition(one) for one in found]
 
@@ -95,13 +95,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, RangePartition)
         if partition.wanted is None:
             return
+        # A task of Spark's reads; the driver, which plans, never does.
+        from tidelog.spark.segments import read_any_way
+
         found = read_any_way(self._options, partition.wanted, self._rows.columns)
         yield from self._rows.converted(found, partition.wanted.partition)
+        settle()
 
     def commit(self, end: Mapping[str, Mapping[str, int]]) -> None:
         """Spark has processed everything before `end`: tell the group. Spark itself goes on from its checkpoint."""
         if self._options.group_id is None:
             return
+        from tidelog.client.core.groups import CommittedOffset
+        from tidelog.client.groups import Groups
+
         offsets = {partition: CommittedOffset(offset) for partition, offset in positions_of(end).items()}
         try:
             answers = Groups(self._asking().cluster).alter_offsets(self._options.group_id, offsets)

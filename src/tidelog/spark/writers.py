@@ -14,6 +14,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from tidelog.spark.between_tasks import settle
 from tidelog.spark.decisions import Part
 from tidelog.spark.errors import InvalidOption, SinkFailed
 from tidelog.spark.two_phase import SinkTransactions, can_prepare
@@ -77,6 +78,7 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         sink_id = self._options.sink_id or query_id
         sink = SinkTransactions(self._options, sink_id)
         part, topics = sink.write(context.partitionId(), int(batch_id), iterator)
+        settle()
         return Written(sink_id, part, tuple(topics))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -120,6 +122,7 @@ def _write_now(options: WriteOptions, iterator: Iterator[Any]) -> Written:
         return Written()
     with producer_of(options) as producer:
         written = write_rows(producer, [first], options) + write_rows(producer, rows, options)
+    settle()
     return Written(topics=tuple(sorted(written)))
 
 

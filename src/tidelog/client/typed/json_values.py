@@ -2,21 +2,21 @@
 
 Each value becomes the one field of an object on its own line. A line begins with `{"v":`, which no value that was left
 open before it can take in, so as many rows as lines means that each line is one row. Where that does not hold, or a
-value is no JSON of this schema, what is no JSON object at all is sorted out, and halves of the rest are tried until
-the bad rows stand alone.
+value is no JSON of this schema, what is seen to be none at a look is sorted out (`json_screen.py`), and halves of the
+rest are tried until the bad rows stand alone.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.json as pj  # type: ignore[import-untyped]
 
 from tidelog.client.typed.decoding import TypedValues
 from tidelog.client.typed.format import InvalidFormat
+from tidelog.client.typed.json_screen import JsonScreen
 
 _FIELD: Final = "v"
 _BEFORE: Final = b'{"v":'
@@ -30,6 +30,8 @@ class JsonDecoder:
 
     def __init__(self, type_: Any) -> None:
         self.type = type_
+        # Made when it is needed: most topics have no bad values.
+        self._made_screen: JsonScreen | None = None
         self._options = pj.ParseOptions(
             explicit_schema=pa.schema([(_FIELD, type_)]),
             unexpected_field_behavior="ignore",
@@ -46,7 +48,7 @@ class JsonDecoder:
         try:
             return TypedValues(self._parsed(packed), {})
         except pa.ArrowInvalid:
-            bad = _no_objects(packed)
+            bad = {row: _reason(said) for row, said in self._screen().bad(packed.to_pylist()).items()}
         rows = [row for row in range(len(packed)) if row not in bad]
         usable = packed.take(pa.array(rows, pa.int64()))
         misfits: dict[int, str] = {}
@@ -56,6 +58,11 @@ class JsonDecoder:
         return TypedValues(
             pa.concat_arrays(parts).take(pa.array([places.get(row) for row in range(len(packed))], pa.int64())), bad
         )
+
+    def _screen(self) -> JsonScreen:
+        if self._made_screen is None:
+            self._made_screen = JsonScreen(self.type)
+        return self._made_screen
 
     def _parts(self, packed: Any, first: int, bad: dict[int, str]) -> list[Any]:
         if not len(packed):
@@ -81,18 +88,6 @@ class JsonDecoder:
         if table.num_rows != len(packed):
             raise pa.ArrowInvalid(f"{len(packed)} values have {table.num_rows} objects")
         return table.column(_FIELD).combine_chunks()
-
-
-def _no_objects(packed: Any) -> dict[int, str]:
-    """The rows that are no JSON object of whatever fields."""
-    check = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-    bad: dict[int, str] = {}
-    for row, text in enumerate(packed.to_pylist()):
-        try:
-            check(text)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            bad[row] = _reason(str(error))
-    return bad
 
 
 def _reason(said: str) -> str:

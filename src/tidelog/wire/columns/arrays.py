@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from tidelog.wire.columns import kernel
