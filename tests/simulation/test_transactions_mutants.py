@@ -15,6 +15,7 @@ from harness.transaction_world import Violation
 from tidelog.broker import transaction_shard
 from tidelog.broker.partition_journal import PartitionJournal
 from tidelog.broker.transaction_request import TransactionRequest
+from tidelog.broker.transaction_verification import TransactionVerification
 from tidelog.groups import records as group_records
 from tidelog.groups.offsets import commit
 from tidelog.log.aborted_notes import AbortedNotes
@@ -22,6 +23,7 @@ from tidelog.log.partition import PartitionLog
 from tidelog.log.producers import Producers
 from tidelog.log.verifications import Verifications
 from tidelog.machine.runtime import Result, Runtime
+from tidelog.model.errors import ErrorCode
 from tidelog.transactions import end, init, partitions
 from tidelog.transactions.calls import Step
 from tidelog.transactions.end import fence
@@ -67,6 +69,15 @@ def readers_that_see_what_is_not_decided(patch: pytest.MonkeyPatch) -> None:
 def batches_that_begin_a_transaction_nobody_knows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Verifications, "check", lambda *_: None)
     patch.setattr(partitions, "check_producer", lambda *_: None)
+
+
+def batches_that_begin_a_transaction_without_its_coordinator(patch: pytest.MonkeyPatch) -> None:
+    def careless(_: Any, version: int, transactional_id: str, leader: Any, producer_id: Any, epoch: int) -> bool:
+        verifications = leader.log.producers.verifications
+        verification = verifications.begin(producer_id, epoch, 0, starts_at_zero=True, now_ms=0)
+        return bool(verifications.agreed(producer_id, verification, ErrorCode.NONE))
+
+    patch.setattr(TransactionVerification, "begins_at_once", careless)
 
 
 def zombies_that_may_end_transactions(patch: pytest.MonkeyPatch) -> None:
@@ -174,6 +185,7 @@ MUTANTS: dict[Mutate, int] = {
     aborted_transactions_that_a_full_disk_forgets: FULL_DISK,
     readers_that_see_what_is_not_decided: 1,
     batches_that_begin_a_transaction_nobody_knows: 1,
+    batches_that_begin_a_transaction_without_its_coordinator: 1,
     zombies_that_may_end_transactions: 1,
     ends_that_are_complete_before_their_markers: 1,
     ends_that_are_never_written_down: 1,

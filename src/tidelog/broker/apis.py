@@ -107,23 +107,28 @@ class Parts:
 def build_dispatch(parts: Parts) -> Dispatch:
     """The dispatcher with every handler. ApiVersions is the one that needs to know the finished table."""
     dispatch: Dispatch
-    repeats = RepeatedProduce(parts.partitions, parts.turn, parts.config.socket_request_max_bytes)
+    verification = _verification(parts)
+    repeats = RepeatedProduce(parts.partitions, parts.turn, verification, parts.config.socket_request_max_bytes)
     api_versions = ApiVersionsHandler(lambda: dispatch.api_versions, ADVERTISED, parts.image, parts.kraft_version)
-    dispatch = Dispatch([serve(ApiVersionsRequest, api_versions), *_handlers(parts)], parts.turn.write_now, repeats)
+    served = [serve(ApiVersionsRequest, api_versions), *_handlers(parts, verification)]
+    dispatch = Dispatch(served, parts.turn.write_now, repeats)
     return dispatch
 
 
-def _handlers(parts: Parts) -> list[Served]:
-    config, image, partitions = parts.config, parts.image, parts.partitions
-    auto_creation = AutoCreation(parts.topics)
-    verification = TransactionVerification(
+def _verification(parts: Parts) -> TransactionVerification:
+    return TransactionVerification(
         parts.transactions,
-        partitions,
+        parts.partitions,
         parts.now_ms,
-        verifies_first_protocol=config.transaction_partition_verification_enable,
+        verifies_first_protocol=parts.config.transaction_partition_verification_enable,
         node_id=parts.node_id,
         elsewhere=parts.transaction_peers,
     )
+
+
+def _handlers(parts: Parts, verification: TransactionVerification) -> list[Served]:
+    config, image, partitions = parts.config, parts.image, parts.partitions
+    auto_creation = AutoCreation(parts.topics)
     return [
         *parts.forwarded,
         serve(

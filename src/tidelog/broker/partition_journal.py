@@ -87,11 +87,15 @@ class PartitionJournal:
         else:
             assert staged_end == end, f"{self._leader} has given the offsets before {end} to somebody else"
 
+    @property
+    def writes_at_once(self) -> bool:
+        """Whether writing alone makes records safe: no other broker and no sync is to be waited for."""
+        return self._leader.alone_is_enough and not self._leader.syncs_first
+
     def write_now(self) -> None:
         """Write what is staged before the turn ends, if that alone makes it safe."""
-        leader = self._leader
-        if self._appended and leader.alone_is_enough and not leader.syncs_first:
-            leader.write_staged()
+        if self._appended and self.writes_at_once:
+            self._leader.write_staged()
 
     def batches(self) -> Iterator[tuple[memoryview, int, BatchHeader]]:
         """Everything in the log, from its start: (data, position, header) of each batch."""

@@ -2,7 +2,8 @@
 
 Most requests of most producers are such, and those that came together are taken together. It is for acks=1, and for
 acks=all where this broker alone is in sync, to a log that is not synced first; for all else, and for every error, it
-steps aside and the request goes the usual way. So does the first batch of a transaction, until it is open.
+steps aside and the request goes the usual way. So does the first batch of a transaction, unless its coordinator is here
+and agrees at once.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ FORGET_INTERVAL_MS: Final = 60_000
 class KnownForm(ProduceForm):
     """A form, by which head it is known, and the leader that it went to last."""
 
-    __slots__ = ("head", "leader")
+    __slots__ = ("head", "leader", "transactional_id")
 
     def __init__(self, version: int, request: ProduceRequest, head: bytes) -> None:
         super().__init__(version, request)
         self.head = head
+        self.transactional_id = request.transactional_id
         self.leader: PartitionLeader | None = None
 
 
@@ -74,10 +76,19 @@ class Turn(Protocol):
     def after_writes(self, request: RepeatedCalls) -> None: ...
 
 
+class Transactions(Protocol):
+    """Asks the coordinator before a transaction begins to write to a partition."""
+
+    def begins_at_once(
+        self, version: int, transactional_id: str, leader: PartitionLeader, producer_id: int, epoch: int
+    ) -> bool: ...
+
+
 class RepeatedProduce:
     """The forms that all connections have sent."""
 
-    def __init__(self, partitions: LedPartitions, turn: Turn, frame_bytes_max: int) -> None:
+    def __init__(self, partitions: LedPartitions, turn: Turn, transactions: Transactions, frame_bytes_max: int) -> None:
+        self._transactions = transactions
         self._frame_bytes_max = frame_bytes_max
         self._partitions = partitions
         self._turn = turn
@@ -152,13 +163,15 @@ class RepeatedProduce:
             self._forms.pop(form.head, None)
         return False
 
-    @staticmethod
-    def _continues(form: KnownForm, producer_id: int, producer_epoch: int) -> bool:
-        """Whether a batch belongs to a transaction that is open in its partition; only then nobody must be asked."""
-        return (
-            form.is_transactional
-            and form.leader is not None
-            and form.leader.log.producers.has_open_transaction(producer_id, producer_epoch)
+    def _continues(self, form: KnownForm, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a batch belongs to a transaction that is open in its partition, or that begins there now."""
+        leader, transactional_id = form.leader, form.transactional_id
+        if leader is None or transactional_id is None:
+            return False
+        if leader.log.producers.has_open_transaction(producer_id, producer_epoch):
+            return True
+        return leader.alone_is_enough and self._transactions.begins_at_once(
+            form.version, transactional_id, leader, producer_id, producer_epoch
         )
 
     def _leader(self, form: KnownForm) -> PartitionLeader | None:

@@ -158,6 +158,12 @@ class TransactionCoordinator:
         if host is not None:
             host.write_now()
 
+    def writes_at_once(self, transactional_id: str) -> bool:
+        """Whether `write_now` does all that a command on a transactional id has to wait for."""
+        index = self.partition_of(transactional_id)
+        host = None if index is None else self._hosts.get(index)
+        return host is not None and host.writes_at_once and not host.is_ending(transactional_id)
+
     def _start(self, index: int) -> None:
         host = TransactionShardHost(
             self._partitions.by_name[TRANSACTION_TOPIC][index],

@@ -113,6 +113,11 @@ class TransactionShardHost:
         """Do not wait for the turn's end, unless other brokers or the disk are to be waited for anyway."""
         self._journal.write_now()
 
+    @property
+    def writes_at_once(self) -> bool:
+        """Whether nobody but this broker is to be waited for."""
+        return self._journal.writes_at_once
+
     # Ends of transactions
 
     def is_ending(self, transactional_id: str) -> bool:

@@ -108,6 +108,39 @@ class TransactionVerification:
         copy = _copied(request)
         return True
 
+    def begins_at_once(
+        self, version: int, transactional_id: str, leader: PartitionLeader, producer_id: int, epoch: int
+    ) -> bool:
+        """Whether a transaction may begin in a partition, as far as the coordinator can be asked without waiting.
+
+        Of the second protocol only: there the first batch has sequence 0, so that none can be overtaken. What is not
+        to be answered now is asked for once more by `hold`, which does no harm.
+        """
+        verifications = leader.log.producers.verifications
+        if verifications.has_agreed(ProducerId(producer_id), epoch):
+            return True
+        coordinator = self._coordinator
+        if version < FIRST_PRODUCE_VERSION_THAT_ADDS or not coordinator.writes_at_once(transactional_id):
+            return False
+        producer = Producer(ProducerId(producer_id), ProducerEpoch(epoch))
+        verification = verifications.begin(producer.id, epoch, 0, starts_at_zero=True, now_ms=self._now_ms())
+        partitions = frozenset((leader.log.partition,))
+        has_begun = False
+
+        def added(outcome: ProtocolError | None) -> None:
+            nonlocal has_begun
+            has_begun = outcome is None
+
+        coordinator.submit(
+            transactional_id,
+            lambda shard, _, now_ms: add_partitions(
+                shard, transactional_id, producer, partitions, EPOCH_BUMPING_VERSION, now_ms
+            ),
+            added,
+        )
+        coordinator.write_now(transactional_id)
+        return has_begun and verifications.agreed(producer.id, verification, ErrorCode.NONE)
+
     def settle(
         self,
         transactional_id: str,

@@ -58,6 +58,11 @@ class Verifications:
         verification.outcome = outcome
         return self._by_producer.get(producer_id) is verification
 
+    def has_agreed(self, producer_id: ProducerId, epoch: int) -> bool:
+        """Whether the coordinator has agreed to a transaction that has not begun here yet."""
+        known = self._by_producer.get(producer_id)
+        return known is not None and known.epoch == epoch and known.outcome is ErrorCode.NONE
+
     def check(self, header: BatchHeader | BatchRun, is_known: bool) -> None:
         """Whether this batch may begin a transaction; raises what the producer is to be told when not."""
         verification = self._by_producer.get(ProducerId(header.producer_id))
