@@ -60,3 +60,8 @@ def test_the_worlds_see_every_move_and_every_outcome(monkeypatch: pytest.MonkeyP
     assert sum(life.committed for life in lives) > 300
     assert sum(life.aborted for life in lives) > 100
     assert sum(life.crashes for life in lives) > 100
+
+
+def test_a_world_in_which_a_marker_met_a_full_disk() -> None:
+    """It was staged again in the middle of the write that had failed, which forgot it."""
+    run(1806)

@@ -161,6 +161,10 @@ class MarkerSender:
                 self._answered({})
         self._answered({})
 
+    def send_later(self) -> None:
+        """Send when some time has passed: the log may be in the middle of a write that failed."""
+        self._timer = self._timers.call_later(self._delivery.next_retry_ms() / 1000, self.send)
+
     def cancel(self) -> None:
         """The coordinator does not lead any more: whoever does now sends them."""
         self._cancelled = True
@@ -181,4 +185,4 @@ class MarkerSender:
         elif delivery.fenced:
             log.warning("a newer coordinator ends this transaction", transactional_id=delivery.ending.transactional_id)
         else:
-            self._timer = self._timers.call_later(delivery.next_retry_ms() / 1000, self.send)
+            self.send_later()

@@ -134,18 +134,18 @@ class TransactionShardHost:
         end = LocalEnd(ending, self._ended_here)
         self._senders[ending.transactional_id] = end
         if not end.write(self._led, self.now_ms()):
-            self._send(ending)
+            self._sender(ending).send()
 
     def _ended_here(self, end: LocalEnd, is_written: bool) -> None:
         if is_written:
             self._delivered(end.ending)
         else:
-            self._send(end.ending)
+            self._sender(end.ending).send_later()
 
-    def _send(self, ending: Ending) -> None:
+    def _sender(self, ending: Ending) -> MarkerSender:
         sender = self._make_sender(ending, self._delivered)
         self._senders[ending.transactional_id] = sender
-        sender.send()
+        return sender
 
     def _delivered(self, ending: Ending) -> None:
         self._senders.pop(ending.transactional_id, None)
