@@ -7,7 +7,7 @@ is read once more, the replicas are compared byte for byte, and the checker gets
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Final
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from soak.checker import Verdict, check
-from soak.generators import Generator
+from soak.generators import Generator, history_path
 from soak.generators.librdkafka_consume import Work as Consume
 from soak.generators.librdkafka_produce import Work as Produce
 from soak.history import read_history
@@ -36,6 +36,9 @@ CALM_SECONDS_MIN: Final = 0.5
 DELAY_SECONDS: Final = 0.3
 SEGMENT_BYTES: Final = 8 * 1024 * 1024
 JAVA_NUMBER: Final = 7
+# A cluster that is whole and written to gives every reader something new within this time, on a busy machine, too.
+READ_ON_SECONDS_MAX: Final = 60.0
+POLL_SECONDS: Final = 0.05
 
 
 @dataclass(slots=True)
@@ -50,8 +53,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """No fault begins after `seconds`, unless there were fewer than `faults_min`."""
+
     faults: Iterable[Fault]
     seconds: float
+    faults_min: int = 0
     per_second: int = 500
     java: bool = True
 
@@ -81,16 +87,15 @@ def run(cluster: Cluster, plan: Plan, folder: Path, say: Callable[[str], None] =
             running.callback(readers[-1].kill)
         began = time.monotonic()
         for fault in plan.faults:
-            if time.monotonic() - began >= plan.seconds:
+            if time.monotonic() - began >= plan.seconds and len(outcome.faults) >= plan.faults_min:
                 break
             victim = carry_out(cluster, fault)
             passed = time.monotonic() - began
             outcome.faults.append((passed, fault, victim))
             say(f"{passed:6.1f} s  {fault.kind.value} ({fault.seconds:.1f} s, broker {victim})")
             calm_down(cluster)
-            for reader in readers:
-                # Now, and not at the end: so it is known which fault it was.
-                reader.check()
+            # Now, and not at the end: so it is known which fault it was.
+            wait_until_read_on(readers, folder)
         cluster.wait_until_in_sync()
         for writer in writers:
             writer.finish()
@@ -196,6 +201,19 @@ def calm_down(cluster: Cluster) -> None:
         cluster.wait_until_in_sync(CALM_SECONDS_MAX)
     except TimeoutError:
         return
+
+
+def wait_until_read_on(readers: Sequence[Generator], folder: Path) -> None:
+    """Until every live reader has read more than it had. RuntimeError when one has ended, or reads no more."""
+    for number, reader in enumerate(readers, 1):
+        path = history_path(folder, f"live-{number}")
+        before = path.stat().st_size
+        end = time.monotonic() + READ_ON_SECONDS_MAX
+        while path.stat().st_size == before:
+            reader.check()
+            if time.monotonic() > end:
+                raise RuntimeError(f"live-{number} has read nothing for {READ_ON_SECONDS_MAX:.0f} s")
+            time.sleep(POLL_SECONDS)
 
 
 def differing_replicas(cluster: Cluster) -> list[str]:
