@@ -97,11 +97,13 @@ class CompactedLogMachine(RuleBasedStateMachine):
     def checkpoint(self) -> None:
         self.directories.checkpoint()
 
-    @rule(part=st.floats(0, 1))
-    def truncate(self, part: float) -> None:
+    @rule(part=st.floats(0, 1), prepared=st.booleans())
+    def truncate(self, part: float, prepared: bool) -> None:
         end = self.log.end_offset
         offset = max(self.high_watermark + round((end - self.high_watermark) * part), self.start)
-        self.directories.truncate({PARTITION: Offset(offset)})
+        cut = {PARTITION: Offset(offset)}
+        tasks = self.directories.cut_tasks(cut) if prepared else {}
+        self.directories.truncate(cut, {partition: task.run() for partition, task in tasks.items()})
         self._forget_what_is_cut()
 
     @rule(part=st.floats(0, 1))

@@ -119,11 +119,13 @@ class LogMachine(RuleBasedStateMachine):
     def checkpoint(self) -> None:
         self.directories.checkpoint()
 
-    @rule(part=st.floats(0, 1))
-    def truncate(self, part: float) -> None:
+    @rule(part=st.floats(0, 1), prepared=st.booleans())
+    def truncate(self, part: float, prepared: bool) -> None:
         self.write()
         offset = self.start + round((self.end - self.start) * part)
-        self.directories.truncate({PARTITION: Offset(offset)})
+        cut = {PARTITION: Offset(offset)}
+        tasks = self.directories.cut_tasks(cut) if prepared else {}
+        self.directories.truncate(cut, {partition: task.run() for partition, task in tasks.items()})
         if offset == self.end:
             return
         self.deleted = []

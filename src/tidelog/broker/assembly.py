@@ -22,6 +22,7 @@ from tidelog.broker.gradual import PARTITIONS_AT_ONCE, Gradually
 from tidelog.broker.group_coordinator import GroupCoordinator
 from tidelog.broker.lifecycle import BrokerLife
 from tidelog.broker.listener import Listener
+from tidelog.broker.log_cutting import LogCutting
 from tidelog.broker.logs import log
 from tidelog.broker.mutation_quotas import MutationQuotas
 from tidelog.broker.other_brokers import OtherBrokers
@@ -313,7 +314,7 @@ class BrokerNode:
             self.node_id,
             lambda: life.epoch,
             self._partitions,
-            self._directories,
+            LogCutting(self._directories, self._executor, self._loop, self._steady_ms),
             others,
             quorum.channel,
             self._loop,

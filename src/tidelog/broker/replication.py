@@ -117,7 +117,11 @@ class Replication:
         source = follower.leader
         link = self._links.get(source)
         if link is None:
-            fetcher = Fetcher(self._node_id, self._broker_epoch, self._settings, self._cutting, _tell_refusal)
+
+            def on_cut() -> None:
+                self._links[source].wake()
+
+            fetcher = Fetcher(self._node_id, self._broker_epoch, self._settings, self._cutting, _tell_refusal, on_cut)
             link = self._links[source] = Link(fetcher, lambda: self._peer_of(source), self._timers, self._now_ms)
             link.timeout_ms = self._timeout_ms
         self._throttle(follower)

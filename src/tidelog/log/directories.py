@@ -10,17 +10,23 @@ import contextlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
+from typing import Final
 from uuid import uuid4
 
 from tidelog.env.clock import Clock
 from tidelog.env.files import Files
 from tidelog.log.checkpoints import DirectoryOwner, write_owner
 from tidelog.log.config import LogConfig
+from tidelog.log.cut_preparation import CutTask
 from tidelog.log.directory import NO_BROKER_EPOCH, ConfigOf, LogDirectory, close_one_by_one
 from tidelog.log.errors import CorruptLog, LogFailed, is_full_disk
 from tidelog.log.open_files import OPEN_FILES_MAX
 from tidelog.log.partition import PartitionLog
+from tidelog.log.producer_replay import KnownProducers
 from tidelog.model.ids import NodeId, Offset, TopicId, TopicPartition
+
+NOTHING_KNOWN: Final[Mapping[TopicPartition, KnownProducers]] = MappingProxyType({})
 
 
 class WrongOwner(Exception):
@@ -154,8 +160,25 @@ class LogDirectories:
         self.high_watermarks.pop(partition, None)
         self._doomed.append((self._clock.now_ms() + delay, directory, doomed))
 
-    def truncate(self, offsets: Mapping[TopicPartition, Offset]) -> None:
-        """Drop in each partition what is at its offset and after it, durably. Raises LogFailed; may run in a thread."""
+    def cut_tasks(self, offsets: Mapping[TopicPartition, Offset]) -> dict[TopicPartition, CutTask]:
+        """What may be read in a thread before `truncate` is called with these offsets."""
+        tasks = {}
+        for partition, offset in offsets.items():
+            directory = self.directory_of(partition)
+            task = None if directory is None else directory.logs[partition].cut_task(offset)
+            if task is not None:
+                tasks[partition] = task
+        return tasks
+
+    def truncate(
+        self,
+        offsets: Mapping[TopicPartition, Offset],
+        known: Mapping[TopicPartition, KnownProducers] = NOTHING_KNOWN,
+    ) -> None:
+        """Drop in each partition what is at its offset and after it, durably. Raises LogFailed; may run in a thread.
+
+        `known` is what the tasks found that were made for these cuts.
+        """
         for directory in self.online():
             logs = [(log, offsets[partition]) for partition, log in directory.logs.items() if partition in offsets]
             if not logs:
@@ -166,7 +189,7 @@ class LogDirectories:
                     log.lower_recovery_point(offset)
                 directory.checkpoint(self.high_watermarks)
                 for log, offset in logs:
-                    log.truncate_to(offset)
+                    log.truncate_to(offset, known.get(log.partition))
             except (OSError, LogFailed) as error:
                 self.take_offline(directory, error)
                 raise error if isinstance(error, LogFailed) else LogFailed("cannot truncate", error) from error

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from tidelog.log import retention, time_lookup
 from tidelog.log.checkpoints import write_topic_id
 from tidelog.log.config import LogConfig
+from tidelog.log.cut_preparation import CutTask
 from tidelog.log.epochs import EpochEnd
 from tidelog.log.errors import LogFailed, OffsetOutOfRange
 from tidelog.log.file_slice import FileSlice
 from tidelog.log.log_end import ASK_EVERY_TIME, LogEnd
-from tidelog.log.producer_replay import load_producers
+from tidelog.log.producer_replay import KnownProducers, load_producers
 from tidelog.log.producers import Producers
 from tidelog.log.segment import Segment
 from tidelog.log.time_index import TimestampedOffset
@@ -171,10 +172,21 @@ class PartitionLog(LogEnd):
 
     # --- cutting ------------------------------------------------------------------------------------------------------
 
-    def truncate_to(self, offset: Offset) -> None:
+    def cut_task(self, offset: Offset) -> CutTask | None:
+        """What `truncate_to(offset)` would have to read for long, to be read before it; None when it is nothing."""
+        if not self.start_offset < offset < self.end_offset:
+            return None
+        segments = self._segments.copy()[: self._segments.numbers_from(offset).start + 1]
+        snapshots = [known for known in self.snapshots.offsets if known <= segments[-1].base_offset]
+        position = segments[-1].offset_index.lookup(offset)
+        bases = [Offset(segment.base_offset) for segment in segments]
+        return CutTask(self.open_files.files, self.directory, bases, position, snapshots) if position else None
+
+    def truncate_to(self, offset: Offset, known: KnownProducers | None = None) -> None:
         """Drop the batch that holds `offset` and everything after it, durably. Raises LogFailed.
 
         The recovery point on disk must not be after `offset` when this is called: use `LogDirectories.truncate`.
+        `known` is what a `cut_task` for the same offset found in the same log.
         """
         if offset >= self.end_offset:
             # An epoch that began here without a record may be one that never was.
@@ -195,7 +207,7 @@ class PartitionLog(LogEnd):
             self.start_offset = min(self.start_offset, self.end_offset)
             self.lower_recovery_point(self.end_offset)
             self.epochs.truncate_from_end(self.end_offset)
-            self._reload_producers()
+            self._reload_producers(known)
         except OSError as error:
             self._failure = LogFailed(f"cannot truncate {self.partition}", error)
             raise self._failure from error
@@ -226,9 +238,9 @@ class PartitionLog(LogEnd):
         self._durability.has_new_names = True
         self._roll_timestamp = ASK_EVERY_TIME
 
-    def _reload_producers(self) -> None:
+    def _reload_producers(self, known: KnownProducers | None) -> None:
         self.snapshots.remove_after(self.end_offset)
-        self.producers = load_producers(self._segments.copy(), self.snapshots, self.end_offset)
+        self.producers = load_producers(self._segments.copy(), self.snapshots, self.end_offset, known)
 
     def advance_start_offset(self, offset: Offset) -> None:
         """Records before `offset` are gone for readers; their segments go with the next `delete_old_segments`."""

@@ -8,20 +8,35 @@ from __future__ import annotations
 import contextlib
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tidelog.log.batch_walk import walk
 from tidelog.log.markers import read_marker
 from tidelog.log.producer_snapshots import ProducerSnapshots
-from tidelog.log.producers import Producers
+from tidelog.log.producers import ProducerEntry, Producers
 from tidelog.log.segment import Segment
 from tidelog.log.transaction_index import AbortedTransaction
 from tidelog.model.ids import Offset
 from tidelog.wire.batch import HEADER_BYTES, BatchHeader, Buffer, read_header
 
 
-def load_producers(segments: Sequence[Segment], snapshots: ProducerSnapshots, end: Offset) -> Producers:
-    """The producers as of `end`: the newest snapshot, then the batches after it. Takes missing snapshots on the way."""
-    found = snapshots.newest(at_most=end)
+class KnownProducers(NamedTuple):
+    """The producers as of an offset: what a snapshot holds, without a file."""
+
+    offset: Offset
+    entries: Sequence[ProducerEntry]
+
+
+def load_producers(
+    segments: Sequence[Segment], snapshots: ProducerSnapshots, end: Offset, known: KnownProducers | None = None
+) -> Producers:
+    """The producers as of `end`: those that are `known` or else the newest snapshot, then the batches after it.
+
+    Takes missing snapshots on the way.
+    """
+    found: tuple[Offset, Sequence[ProducerEntry]] | None = known
+    if known is None or known.offset > end:
+        found = snapshots.newest(at_most=end)
     if found is None and not segments:
         return Producers()
     known_up_to, entries = found or (segments[0].base_offset, [])

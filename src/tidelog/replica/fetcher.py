@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, Protocol
 
 from tidelog.log.errors import LogFailed
+from tidelog.log.producer_replay import KnownProducers
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NodeId, Offset, PartitionIndex, TopicId, TopicPartition
+from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionIndex, TopicId, TopicPartition
 from tidelog.replica.follower import BackOff, GoOn, PartitionFollower, StartOver, SyncFirst, Truncate
 from tidelog.wire.messages.fetch import (
     FetchPartition,
@@ -50,7 +52,17 @@ Key = tuple[TopicId, PartitionIndex]
 class Cutting(Protocol):
     """Cuts logs durably, whatever the disk must be told first. Raises LogFailed."""
 
-    def truncate(self, offsets: Mapping[TopicPartition, Offset]) -> None: ...
+    def prepare(
+        self,
+        offsets: Mapping[TopicPartition, Offset],
+        then: Callable[[dict[TopicPartition, KnownProducers], int], None],
+    ) -> None:
+        """Find out, perhaps in a thread, what these cuts need to know; `then` gets it and the time."""
+        ...
+
+    def truncate(
+        self, offsets: Mapping[TopicPartition, Offset], known: Mapping[TopicPartition, KnownProducers]
+    ) -> None: ...
     def start_over(self, partition: TopicPartition, offset: Offset) -> None: ...
 
 
@@ -71,6 +83,15 @@ class Asked(NamedTuple):
     number: int
     session_number: int
     request: FetchRequest
+
+
+class _Cut(NamedTuple):
+    """A log that is to be cut, as it was when that was decided."""
+
+    fetching: _Fetching
+    offset: Offset
+    epoch: LeaderEpoch
+    end: Offset
 
 
 class _Fetching:
@@ -100,12 +121,15 @@ class Fetcher:
         settings: FetcherSettings,
         cutting: Cutting,
         on_refused: Callable[[PartitionFollower, ErrorCode, str], None],
+        on_cut: Callable[[], None],
     ) -> None:
+        """`on_cut` is called when logs were cut, so that there may be something to ask."""
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._settings = settings
         self._cutting = cutting
         self._on_refused = on_refused
+        self._on_cut = on_cut
         self._fetching: dict[Key, _Fetching] = {}
         # To be named in the next request: new, or at another offset than the leader knows.
         self._changed: dict[Key, _Fetching] = {}
@@ -280,7 +304,7 @@ class Fetcher:
             for data in topic.partitions:
                 self._take((topic.topic_id, PartitionIndex(data.partition_index)), data, asked, truncations, now_ms)
         if truncations:
-            self._truncate(truncations, now_ms)
+            self._prepare_cuts(truncations)
         return True
 
     def _take(self, key: Key, data: PartitionData, asked: Asked, truncations: dict[Key, Offset], now_ms: int) -> None:
@@ -310,18 +334,36 @@ class Fetcher:
             case BackOff(code, reason, is_known):
                 self._refused(key, fetching, code, reason, now_ms, is_known=is_known)
 
-    def _truncate(self, truncations: Mapping[Key, Offset], now_ms: int) -> None:
-        """Cut all logs of one answer together: the disk is told once what it must know before."""
-        cut = {self._fetching[key].follower.log.partition: offset for key, offset in truncations.items()}
+    def _prepare_cuts(self, truncations: Mapping[Key, Offset]) -> None:
+        """Cut all logs of one answer together, as soon as it is known what that takes; until then they are left out."""
+        cuts: dict[Key, _Cut] = {}
+        for key, offset in truncations.items():
+            fetching = self._fetching[key]
+            self._forget(key, fetching)
+            fetching.due_ms = UNTIL_RESUMED_MS
+            follower = fetching.follower
+            cuts[key] = _Cut(fetching, offset, follower.epoch, follower.log.end_offset)
+        offsets = {cut.fetching.follower.log.partition: cut.offset for cut in cuts.values()}
+        self._cutting.prepare(offsets, partial(self._cut, cuts))
+
+    def _cut(self, cuts: Mapping[Key, _Cut], known: Mapping[TopicPartition, KnownProducers], now_ms: int) -> None:
+        # Whoever leads by now, or follows another leader, is not cut on the word of the former one.
+        still = {key: cut for key, cut in cuts.items() if self._fetching.get(key) is cut.fetching}
+        wanted = {key: cut for key, cut in still.items() if _is_as_it_was(cut)}
+        offsets = {cut.fetching.follower.log.partition: cut.offset for cut in wanted.values()}
         try:
-            self._cutting.truncate(cut)
+            self._cutting.truncate(offsets, known)
         except LogFailed as failure:
-            for key in truncations:
-                self._refused(key, self._fetching[key], ErrorCode.KAFKA_STORAGE_ERROR, str(failure), now_ms)
-            return
-        for key in truncations:
-            self._fetching[key].follower.truncated()
-            self._changed[key] = self._fetching[key]
+            for key, cut in wanted.items():
+                self._refused(key, cut.fetching, ErrorCode.KAFKA_STORAGE_ERROR, str(failure), now_ms)
+        else:
+            for cut in wanted.values():
+                cut.fetching.follower.truncated()
+        for key, cut in still.items():
+            if cut.fetching.due_ms == UNTIL_RESUMED_MS:
+                cut.fetching.due_ms = None
+                self._changed[key] = cut.fetching
+        self._on_cut()
 
     def _drop_empty_epochs(self, key: Key, fetching: _Fetching, now_ms: int) -> None:
         """The logs are the same but for epochs in which this broker led and wrote nothing."""
@@ -362,6 +404,11 @@ class Fetcher:
         self._forgotten.clear()
         for fetching in self._fetching.values():
             fetching.in_session = False
+
+
+def _is_as_it_was(cut: _Cut) -> bool:
+    follower = cut.fetching.follower
+    return follower.epoch == cut.epoch and follower.log.end_offset == cut.end and not follower.failed
 
 
 def _key(follower: PartitionFollower) -> Key:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -14,12 +15,13 @@ from tidelog.broker.partition_logs import PartitionLogs, log_config
 from tidelog.broker.turn import Turn
 from tidelog.env.simulated_files import SimulatedFiles
 from tidelog.log.directories import LogDirectories
-from tidelog.log.errors import LogWriteFailed
+from tidelog.log.errors import CorruptLog, LogWriteFailed
 from tidelog.log.file_slice import FileSlice
+from tidelog.log.producer_replay import KnownProducers
 from tidelog.metadata.image import ClusterImage
 from tidelog.metadata.publisher import Publisher
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NodeId
+from tidelog.model.ids import NodeId, Offset, TopicPartition
 from tidelog.model.topic_settings import TopicConfig
 from tidelog.replica.disk import Replica
 from tidelog.replica.fetcher import Asked, Fetcher, FetcherSettings
@@ -40,6 +42,9 @@ LAG_MS_MAX: Final = 400
 IN_FLIGHT_MAX: Final = 2
 EXPIRATION_MS: Final = 86_400_000
 SETTINGS: Final = FetcherSettings(wait_ms_max=60, backoff_ms_max=80)
+CUTS_PER_SECOND: Final = 20.0
+
+Known = dict[TopicPartition, KnownProducers]
 
 
 class SimulatedConnection:
@@ -209,6 +214,34 @@ class Node:
         return None
 
 
+class NodeCutting:
+    """Prepares cuts a little later, as a thread would; meanwhile anything may happen."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def prepare(self, offsets: Mapping[TopicPartition, Offset], then: Callable[[Known, int], None]) -> None:
+        node = self._node
+        tasks = node.directories.cut_tasks(offsets)
+
+        def run() -> None:
+            known: Known = {}
+            for partition, task in tasks.items():
+                with contextlib.suppress(OSError, CorruptLog):
+                    known[partition] = task.run()
+            then(known, node.now_ms())
+
+        node.call_later(node.world.stage.chance.expovariate(CUTS_PER_SECOND), run)
+
+    def truncate(
+        self, offsets: Mapping[TopicPartition, Offset], known: Mapping[TopicPartition, KnownProducers]
+    ) -> None:
+        self._node.directories.truncate(offsets, known)
+
+    def start_over(self, partition: TopicPartition, offset: Offset) -> None:
+        self._node.directories.start_over(partition, offset)
+
+
 class NodeFetchers:
     """The fetchers of one node over the simulated network."""
 
@@ -225,7 +258,12 @@ class NodeFetchers:
         fetcher = self._fetchers.get(source)
         if fetcher is None:
             fetcher = self._fetchers[source] = Fetcher(
-                node.node_id, lambda: node.broker_epoch, SETTINGS, node.directories, self._refused
+                node.node_id,
+                lambda: node.broker_epoch,
+                SETTINGS,
+                NodeCutting(node),
+                self._refused,
+                lambda: self._fetch(source),
             )
         fetcher.add(follower)
         self._source[follower] = source

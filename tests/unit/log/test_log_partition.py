@@ -253,6 +253,27 @@ def test_truncation_takes_epochs_and_producers_back(log: PartitionLog) -> None:
     assert stage(log, batch_of([b"z"], producer=(7, 0, 5)), epoch=2) == 5
 
 
+@pytest.mark.parametrize("cut", range(1, 60, 7))
+def test_a_cut_that_was_prepared_knows_the_same_producers_and_reads_little(log: PartitionLog, cut: int) -> None:
+    log.configure(LogConfig(segment_bytes=100_000, index_interval_bytes=300))
+    for number in range(60):
+        stage(log, batch_of([b"x"], producer=(7 + number % 2, 0, number // 2)))
+        log.write_staged()
+    task = log.cut_task(Offset(cut))
+    known = None if task is None else task.run()
+
+    log.truncate_to(Offset(cut), known)
+
+    assert {entry.producer_id: entry.last_sequence for entry in log.producers.entries()} == {
+        producer: last // 2 for producer, last in ((7 + number % 2, number) for number in range(cut))
+    }
+    if known is not None:
+        rows_apart = 300 // len(batch_of([b"x"], producer=(7, 0, 0))) + 2
+        assert cut - rows_apart <= known.offset <= cut
+    else:
+        assert cut < 10, "there is no entry in the index before it"
+
+
 def test_truncating_before_the_start_empties_the_log(log: PartitionLog) -> None:
     fill(log, 50)
     log.truncate_fully_and_start_at(Offset(1000))

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from uuid import UUID
+
+import pytest
 
 from harness.logs import append, new_log
 from tidelog.env.clock import SimulatedClock
 from tidelog.env.simulated_files import SimulatedFiles
 from tidelog.log.errors import LogWriteFailed
 from tidelog.log.partition import PartitionLog
+from tidelog.log.producer_replay import KnownProducers
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionIndex, TopicName, TopicPartition
 from tidelog.model.topic_settings import topic_defaults
@@ -19,19 +22,35 @@ from tidelog.wire.messages.fetch import EpochEndOffset, FetchableTopicResponse, 
 TOPIC = UUID(int=5)
 SESSION = 77
 NOW_MS = 1_000_000
+Known = dict[TopicPartition, KnownProducers]
 
 
 class Cuts:
-    """Cuts logs at once and keeps where."""
+    """Cuts logs when the test lets it, at once unless told otherwise, and keeps where."""
 
     def __init__(self) -> None:
+        self.waits = False
+        self.prepared: list[Callable[[], None]] = []
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.truncated: dict[TopicPartition, Offset] = {}
 
-    def truncate(self, offsets: Mapping[TopicPartition, Offset]) -> None:
+    def prepare(self, offsets: Mapping[TopicPartition, Offset], then: Callable[[Known, int], None]) -> None:
+        tasks = {partition: self.logs[partition].cut_task(offset) for partition, offset in offsets.items()}
+
+        def ready() -> None:
+            then({partition: task.run() for partition, task in tasks.items() if task is not None}, NOW_MS)
+
+        if self.waits:
+            self.prepared.append(ready)
+        else:
+            ready()
+
+    def truncate(
+        self, offsets: Mapping[TopicPartition, Offset], known: Mapping[TopicPartition, KnownProducers]
+    ) -> None:
         self.truncated.update(offsets)
         for partition, offset in offsets.items():
-            self.logs[partition].truncate_to(offset)
+            self.logs[partition].truncate_to(offset, known.get(partition))
 
     def start_over(self, partition: TopicPartition, offset: Offset) -> None:
         self.logs[partition].truncate_fully_and_start_at(offset)
@@ -47,12 +66,21 @@ class Bench:
     def __init__(self, partitions: int = 3) -> None:
         self.cuts = Cuts()
         self.refusals: list[ErrorCode] = []
+        self.times_cut = 0
         self.fetcher = Fetcher(
-            NodeId(2), lambda: 9, FetcherSettings(), self.cuts, lambda _, code, reason: self.refusals.append(code)
+            NodeId(2),
+            lambda: 9,
+            FetcherSettings(),
+            self.cuts,
+            lambda _, code, reason: self.refusals.append(code),
+            self._cut,
         )
         self.followers = [self.follower(index) for index in range(partitions)]
         for follower in self.followers:
             self.fetcher.add(follower)
+
+    def _cut(self) -> None:
+        self.times_cut += 1
 
     def follower(self, index: int) -> PartitionFollower:
         log = new_log(SimulatedFiles(), SimulatedClock(), f"/{index}")
@@ -190,6 +218,66 @@ def test_logs_that_part_from_the_leaders_are_cut_together_and_fetched_on() -> No
     )
     assert [follower.log.end_offset for follower in bench.followers] == [2, 3]
     assert named(bench.ask()) == [0, 1]
+
+
+def test_while_a_cut_is_prepared_that_partition_alone_waits() -> None:
+    bench = Bench(2)
+    bench.cuts.waits = True
+    for _ in range(5):
+        append(bench.followers[0].log, b"x", epoch=1)
+    parted = PartitionData(0, diverging_epoch=EpochEndOffset(1, 2))
+    bench.answer(bench.ask(), parted, PartitionData(1, records=records(4)))
+    assert bench.followers[0].log.end_offset == 5
+    assert named(bench.ask()) == [1]
+
+    (ready,) = bench.cuts.prepared
+    ready()
+
+    assert bench.followers[0].log.end_offset == 2
+    assert bench.times_cut == 1
+    assert named(bench.ask()) == [0]
+
+
+@pytest.mark.parametrize("change", ["another epoch", "another leader", "this broker leads"])
+def test_a_cut_that_a_former_leader_asked_for_is_not_made_when_it_is_prepared_too_late(change: str) -> None:
+    bench = Bench(1)
+    bench.cuts.waits = True
+    (follower,) = bench.followers
+    for _ in range(5):
+        append(follower.log, b"x", epoch=1)
+    bench.answer(bench.ask(), PartitionData(0, diverging_epoch=EpochEndOffset(1, 2)))
+    match change:
+        case "another epoch":
+            follower.epoch = LeaderEpoch(2)
+            bench.fetcher.add(follower)
+        case "another leader":
+            bench.fetcher.remove(follower)
+        case "this broker leads":
+            bench.fetcher.remove(follower)
+            append(follower.log, b"own", epoch=3)
+    end = follower.log.end_offset
+
+    (ready,) = bench.cuts.prepared
+    ready()
+
+    assert follower.log.end_offset == end
+    assert bench.cuts.truncated == {}
+
+
+def test_a_log_that_grew_while_its_cut_was_prepared_is_asked_for_again() -> None:
+    bench = Bench(1)
+    bench.cuts.waits = True
+    (follower,) = bench.followers
+    for _ in range(5):
+        append(follower.log, b"x", epoch=1)
+    bench.answer(bench.ask(), PartitionData(0, diverging_epoch=EpochEndOffset(1, 2)))
+    append(follower.log, b"x", epoch=1)
+
+    (ready,) = bench.cuts.prepared
+    ready()
+
+    assert follower.log.end_offset == 6
+    assert named(bench.ask()) == [0], "it must not wait for ever"
 
 
 def test_who_fell_out_of_the_leaders_range_begins_where_the_leader_begins() -> None:
