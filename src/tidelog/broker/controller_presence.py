@@ -21,7 +21,6 @@ from tidelog.wire.messages.controller_registration import (
     Listener,
 )
 
-PURPOSE: Final = "presence"
 RETRY_SECONDS: Final = 1.0
 
 
@@ -70,7 +69,7 @@ class ControllerPresence:
             ],
             features=[Feature(name, levels.lowest, levels.highest) for name, levels in own.features.items()],
         )
-        self._channel.send(request, self._answered, purpose=PURPOSE)
+        self._channel.send(request, self._answered)
 
     def _answered(self, response: ControllerRegistrationResponse | ProtocolError) -> None:
         code = response.code if isinstance(response, ProtocolError) else response.error_code
