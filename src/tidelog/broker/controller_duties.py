@@ -21,6 +21,7 @@ from tidelog.controller.leader_changes import Elected, ElectionType, elect_leade
 from tidelog.controller.state import Controller
 from tidelog.env.network import Timer, Timers
 from tidelog.machine.runtime import Result
+from tidelog.metadata.delta import Delta
 from tidelog.metadata.image import BrokerRegistration, ClusterImage
 from tidelog.model.errors import ProtocolError
 from tidelog.model.ids import NodeId
@@ -29,6 +30,7 @@ from tidelog.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsRe
 from tidelog.wire.schema import Message
 
 PURPOSE: Final = "probe"
+UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 CHECKS_PER_SESSION: Final = 10
 CHECK_SECONDS_MAX: Final = 0.5
 # A check that is later than this many times its interval says more about the controller than about brokers.
@@ -106,6 +108,14 @@ class ControllerDuties:
             self._take_over()
 
         self._commands.submit(elect_leaderless, elected)
+
+    def settings_changed(self, delta: Delta) -> None:
+        """Where an unclean election has just been allowed, what nobody leads need not wait any longer."""
+        if self._is_controller() and any(
+            delta.after.config(resource).get(UNCLEAN_ELECTION) == "true" for resource in delta.configs_changed
+        ):
+            # Not now: whoever publishes metadata is not done.
+            self._timers.call_soon(self._take_over)
 
     def stop(self) -> None:
         self._stopped = True

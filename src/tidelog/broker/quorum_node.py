@@ -221,6 +221,7 @@ class QuorumNode:
         )
         self.channel.serve_here(self.dispatch.handlers)
         self.store.when_leading(duties.lead)
+        self._publisher.subscribe(duties.settings_changed)
 
     def register_at_once(self, registration: BrokerRegistration, *, clean: bool) -> int:
         """Register the broker of a node that is alone, ready to serve; its epoch. Raises ProtocolError, LogFailed.
