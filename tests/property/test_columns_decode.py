@@ -17,7 +17,7 @@ from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import LeaderEpoch, Offset, PartitionIndex, ProducerEpoch, ProducerId, TopicName, TopicPartition
 from tidelog.wire.batch import HEADER_BYTES, Buffer
 from tidelog.wire.columns import kernel
-from tidelog.wire.columns.decode import decode
+from tidelog.wire.columns.decode import decode, decode_each
 from tidelog.wire.columns.encode import Rows, encode
 from tidelog.wire.columns.fields import COMPILED, KERNEL_REVISION
 from tidelog.wire.columns.layout import ALL_COLUMNS
@@ -82,6 +82,26 @@ def test_columns_hold_what_the_records_hold(
     found.validate(full=True)
     assert rows_of(found) == expected
     assert set(found.column("timestamp_type").to_pylist()) <= {int(append_time is not None)}
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    gaps=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 5)), min_size=1, max_size=5),
+    start=st.integers(0, 120),
+    length=st.integers(1, 60),
+)
+def test_who_reads_a_range_of_a_compacted_log_comes_to_its_end(
+    gaps: list[tuple[int, int]], start: int, length: int
+) -> None:
+    made, base = b"", 0
+    for gap, count in gaps:
+        made += build_batch([Record(0, 1, None, b"v")] * count, base_offset=Offset(base + gap))
+        base += gap + count
+    end = start + length
+
+    next_offset = [piece.next_offset for piece in decode_each(made, start=start, end=end)][-1]
+
+    assert next_offset == (end if base >= end else max(start, base))
 
 
 @pytest.mark.parametrize("compiled", WAYS)

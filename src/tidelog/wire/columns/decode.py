@@ -134,6 +134,8 @@ def _wanted(
     aborting: set[int] = set()
     for position, header in iter_headers(view):
         if header.base_offset >= end:
+            # Compaction leaves gaps: it shows that there is nothing more before the end.
+            yield position, header, False
             return
         if header.last_offset < start:
             continue
