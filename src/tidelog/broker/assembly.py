@@ -87,9 +87,14 @@ class BrokerNode:
         self._clock = ports.clock
         self.started_seconds = self._clock.now_ms() / 1000
         self._started_monotonic = self._clock.monotonic()
-        # The wall clock, read once a turn.
         self._executor = ports.executor
-        self._directories = LogDirectories(config.log_dirs, ports.files, self._clock, close_threads=ports.close_threads)
+        self._directories = LogDirectories(
+            config.log_dirs,
+            ports.files,
+            self._clock,
+            open_files_max=ports.open_files_max,
+            close_threads=ports.close_threads,
+        )
         self._publisher = Publisher()
         self._turn = Turn(loop.call_soon, self.own.memory_in_flight_bytes, self._clock.now_ms)
         self._storage = Storage(

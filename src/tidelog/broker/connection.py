@@ -201,18 +201,15 @@ class Connection:
             if self.closed:
                 return False
             position = frame_end
-            if call is not None:
-                self._called(call)
+            if call is None:
+                continue
+            if call.output is None or self._calls:
+                self._calls.append(call)
+            else:
+                self._queue(call.output)
         if position < end:
             self._carried = bytes(view[position:end])
         return True
-
-    def _called(self, call: Call) -> None:
-        calls = self._calls
-        if call.output is not None and not calls:
-            self._queue(call.output)
-        else:
-            calls.append(call)
 
     def _begin_body(self, begun: memoryview, size: int) -> None:
         body = self._turn.large_buffers.take(size)
@@ -350,7 +347,16 @@ class Connection:
         budget = SEND_QUANTUM_BYTES
         try:
             while out and budget > 0:
-                sent = self._send_some()
+                head = out[0]
+                if len(out) > 1 or isinstance(head, FileSlice):
+                    sent = self._send_some()
+                else:
+                    sent = self._socket.send(head)
+                    if sent < len(head):
+                        out[0] = memoryview(head)[sent:]
+                    else:
+                        out.clear()
+                    self._out_bytes -= sent
                 self.sent_bytes += sent
                 budget -= sent
         except (BlockingIOError, InterruptedError):
@@ -370,7 +376,7 @@ class Connection:
             self._go_on_reading()
 
     def _send_some(self) -> int:
-        """One system call's worth; what was not taken stays at the head of the queue."""
+        """One system call's worth of a file, or of several pieces; what was not taken stays at the head."""
         out = self._out
         head = out[0]
         if isinstance(head, FileSlice):
@@ -381,13 +387,6 @@ class Connection:
             out.popleft()
             if sent < head.length:
                 out.appendleft(FileSlice(head.file, head.position + sent, head.length - sent))
-            return sent
-        if len(out) == 1:
-            sent = self._socket.send(head)
-            out.popleft()
-            if sent < len(head):
-                out.appendleft(memoryview(head)[sent:])
-            self._out_bytes -= sent
             return sent
         return self._send_gathered()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,9 +18,13 @@ from tidelog.broker.listener import Listener, bind
 from tidelog.env.clock import Clock, RealClock
 from tidelog.env.files import Files, RealFiles
 from tidelog.env.network import Dialer, Poller, SocketDialer
+from tidelog.log.open_files import OPEN_FILES_MAX
 
 THREADS: Final = 4
 CLOSE_THREADS: Final = 16
+# One in so many of the descriptors of a process is for segments, but not more than that.
+OPEN_FILES_SHARE: Final = 4
+OPEN_FILES_LIMIT: Final = 16_384
 
 
 class Entropy(Protocol):
@@ -54,6 +59,8 @@ class Ports:
     listen: type[Listener] = Listener
     # So many logs are closed at a time; one where a simulated disk must see the same order in every run.
     close_threads: int = 1
+    # So many segments keep their file open.
+    open_files_max: int = OPEN_FILES_MAX
 
 
 def real_ports(loop: Poller) -> Ports:
@@ -66,4 +73,18 @@ def real_ports(loop: Poller) -> Ports:
         SocketDialer(loop, executor),
         SystemEntropy(),
         close_threads=CLOSE_THREADS,
+        open_files_max=_open_files_max(),
     )
+
+
+def _open_files_max() -> int:
+    """A share of the descriptors that this process may have: sockets need the rest. A file for every partition that is
+    written to saves opening it again for each write."""
+    if sys.platform == "win32":
+        return OPEN_FILES_MAX
+    import resource
+
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY:
+        return OPEN_FILES_LIMIT
+    return min(max(allowed // OPEN_FILES_SHARE, OPEN_FILES_MAX), OPEN_FILES_LIMIT)

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from tidelog.env.files import File, Files
 
-# Far below the usual limit of 1,024 descriptors for a process, since sockets need their share.
+# Unless the process may have more (`broker/ports.py`): below the usual limit of 1,024 descriptors, for sockets, too.
 OPEN_FILES_MAX: Final = 512
 
 

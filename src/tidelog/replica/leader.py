@@ -355,7 +355,10 @@ class PartitionLeader:
             return
         if config.flush_ms < NEVER_MS:
             self._disk.sync_later(self, config.flush_ms)
-        self._count(grown_bytes, log.end_offset)
+        # The same as `_count`, which this is called more often than.
+        self._unread_bytes += grown_bytes
+        self._counted_end = log.end_offset
+        self._move_high_watermark()
 
     def _lose_staged(self, failure: LogWriteFailed) -> None:
         for answer in self._staged:

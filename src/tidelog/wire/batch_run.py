@@ -35,9 +35,14 @@ class BatchRun:
 
     def stamp(self, base_offset: Offset, leader_epoch: LeaderEpoch) -> list[Offset]:
         """Write offsets that follow each other, and the epoch; gives the offset of each, and the one after the last."""
+        views, record_counts = self.views, self.record_counts
+        if len(views) == 1:
+            (view,) = views
+            _pack_stamp(view, 0, base_offset, len(view) - LENGTH_OVERHEAD_BYTES, leader_epoch)
+            return [base_offset, Offset(base_offset + record_counts[0])]
         offset = base_offset
         offsets = [offset]
-        for view, records_count in zip(self.views, self.record_counts, strict=True):
+        for view, records_count in zip(views, record_counts, strict=True):
             _pack_stamp(view, 0, offset, len(view) - LENGTH_OVERHEAD_BYTES, leader_epoch)
             offset = Offset(offset + records_count)
             offsets.append(offset)

@@ -84,6 +84,8 @@ class ProduceForm:
             self._log_start_offset = log_start_offset
             self._answer_tail = _OFFSETS.pack(NO_APPEND_TIME, log_start_offset) + self._answer_end
         pack, length, head, tail = self._pack_answer, self._answer_length, self._answer_head, self._answer_tail
+        if len(correlation_ids) == 1:
+            return [pack(length, correlation_ids[0], head, base_offsets[0], tail)]
         return [
             pack(length, correlation_id, head, base_offset, tail)
             for correlation_id, base_offset in zip(correlation_ids, base_offsets, strict=False)
