@@ -109,7 +109,7 @@ class Broker:
         self.dispatch = Dispatch(
             [serve(ProduceRequest, handler)],
             self.turn.write_now,
-            RepeatedProduce(led, self.turn, nothing, 1 << 20),
+            {ProduceRequest: RepeatedProduce(led, self.turn, nothing, 1 << 20)},
         )
         self.now_ms = now_ms
 

@@ -19,13 +19,16 @@ from tidelog.groups.calls import Caller, Outcome, Reply
 from tidelog.groups.expiry import expire
 from tidelog.groups.loading import loaded
 from tidelog.groups.offsets.fetch import fetch_offsets, refuse_group
+from tidelog.groups.offsets.repeated import CommitRun, RepeatedCommit
 from tidelog.groups.offsets.retention import topics_deleted
 from tidelog.groups.records import Record
+from tidelog.groups.refusals import refusal
 from tidelog.groups.settings import Settings
 from tidelog.groups.shard import GroupShard
 from tidelog.machine.runtime import Runtime
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import LeaderEpoch, Offset
+from tidelog.wire.messages.offset_commit import OffsetCommitRequest
 from tidelog.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 
 START_MS = 1_700_000_000_000
@@ -137,6 +140,8 @@ class Host:
         self.epoch = 0
         self.up = False
         self.waiting: set[Call] = set()
+        # Commits by all that they say but their offsets.
+        self.repeated: dict[tuple[object, ...], RepeatedCommit] = {}
         self.invariants = Invariants(self)
         self._timer_ms = 0
         self.start()
@@ -197,12 +202,35 @@ class Host:
 
             self.runtime.submit(lambda shard: fetch_offsets(shard, asked, FETCH_VERSION, require_stable=True), fetched)
             return
-        caller = Caller(call, call.version, call.client.name, "/10.0.0.1")
-        command = COMMANDS[type(call.request)]
         self.waiting.add(call)
-        self._submit(lambda shard: command(shard, call.request, caller, self.world.now_ms))
+        if not self._commit_again(call):
+            caller = Caller(call, call.version, call.client.name, "/10.0.0.1")
+            command = COMMANDS[type(call.request)]
+            self._submit(lambda shard: command(shard, call.request, caller, self.world.now_ms))
         self._schedule()
         self.invariants.check(call)
+
+    def _commit_again(self, call: Call) -> bool:
+        """Whether a request is a commit like one that came before, and goes the way of those."""
+        request = call.request
+        if not isinstance(request, OffsetCommitRequest):
+            return False
+        places = [(topic.name, part.partition_index) for topic in request.topics for part in topic.partitions]
+        wording = (request.group_id, request.generation_id_or_member_epoch, request.member_id, *places)
+        known = self.repeated.get(wording)
+        if known is None:
+            self.repeated[wording] = RepeatedCommit(call.version, request)
+            return False
+        offsets = [part.committed_offset for topic in request.topics for part in topic.partitions]
+        command = CommitRun([(known, offsets)], self.world.now_ms)
+
+        def answer(outcome: ProtocolError | None) -> None:
+            if command.taken:
+                error = ErrorCode.NONE if outcome is None else outcome.code
+                self._answer(call, refusal(request, call.version, error))
+
+        self.runtime.submit(command, answer)
+        return command.taken > 0
 
     def _submit(self, command: Callable[[GroupShard], Outcome]) -> None:
         attempt = Attempt(command)

@@ -23,7 +23,8 @@ from tidelog.groups.consumer.assignment import NOTHING
 from tidelog.groups.consumer.group import ConsumerGroup
 from tidelog.groups.consumer.member import ConsumerMember
 from tidelog.groups.deadlines import Alarm, Deadlines
-from tidelog.groups.offsets import commit
+from tidelog.groups.offsets import commit, repeated
+from tidelog.groups.offsets.repeated import RepeatedCommit
 from tidelog.groups.offsets.store import OffsetStore
 from tidelog.groups.shard import GroupShard
 from tidelog.machine.runtime import Runtime
@@ -39,8 +40,18 @@ Mutate = Callable[[pytest.MonkeyPatch], None]
 
 
 def commits_of_old_generations(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(commit, "_check", lambda *_: ErrorCode.NONE)
-    patch.setattr(commit, "_show_life", lambda *_: None)
+    patch.setattr(commit, "check_committer", lambda *_: ErrorCode.NONE)
+    patch.setattr(commit, "show_life", lambda *_: None)
+
+
+def repeated_commits_of_old_generations(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(repeated, "check_committer", lambda *_: ErrorCode.NONE)
+    patch.setattr(repeated, "show_life", lambda *_: None)
+
+
+def repeated_commits_to_the_wrong_places(patch: pytest.MonkeyPatch) -> None:
+    original = RepeatedCommit.places
+    patch.setattr(RepeatedCommit, "places", lambda *known: (places := original(*known)) and [*places[1:], places[0]])
 
 
 def sync_before_the_leader(patch: pytest.MonkeyPatch) -> None:
@@ -142,6 +153,8 @@ def joins_that_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 MUTANTS: dict[Mutate, int] = {
     commits_of_old_generations: CLASSIC,
+    repeated_commits_of_old_generations: CLASSIC,
+    repeated_commits_to_the_wrong_places: CLASSIC,
     sync_before_the_leader: CLASSIC,
     sessions_that_never_end: CLASSIC,
     sessions_that_heartbeats_do_not_keep: CLASSIC,

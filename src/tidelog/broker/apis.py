@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidelog.broker.auto_creation import AutoCreation
-from tidelog.broker.dispatch import Dispatch, Served, serve
+from tidelog.broker.dispatch import Dispatch, Repeats, Served, serve
 from tidelog.broker.fetch_sessions import FetchSessions
 from tidelog.broker.group_coordinator import GroupCoordinator
 from tidelog.broker.handlers.api_versions import ApiVersionsHandler
@@ -34,6 +34,7 @@ from tidelog.broker.handlers.offset_fetch import OffsetFetchHandler
 from tidelog.broker.handlers.offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from tidelog.broker.handlers.produce import ProduceHandler
 from tidelog.broker.producer_ids import ProducerIds
+from tidelog.broker.repeated_commits import RepeatedCommits
 from tidelog.broker.repeated_produce import RepeatedProduce
 from tidelog.broker.settings import LiveSettings
 from tidelog.broker.topic_creation import TopicCreation
@@ -70,9 +71,11 @@ from tidelog.wire.messages.list_groups import ListGroupsRequest
 from tidelog.wire.messages.list_offsets import ListOffsetsRequest
 from tidelog.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from tidelog.wire.messages.metadata import MetadataRequest
+from tidelog.wire.messages.offset_commit import OffsetCommitRequest
 from tidelog.wire.messages.offset_fetch import OffsetFetchRequest
 from tidelog.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from tidelog.wire.messages.produce import ProduceRequest
+from tidelog.wire.schema import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,11 @@ def build_dispatch(parts: Parts) -> Dispatch:
     """The dispatcher with every handler. ApiVersions is the one that needs to know the finished table."""
     dispatch: Dispatch
     verification = _verification(parts)
-    repeats = RepeatedProduce(parts.partitions, parts.turn, verification, parts.config.socket_request_max_bytes)
+    frame_bytes_max = parts.config.socket_request_max_bytes
+    repeats: dict[type[Request], Repeats] = {
+        ProduceRequest: RepeatedProduce(parts.partitions, parts.turn, verification, frame_bytes_max),
+        OffsetCommitRequest: RepeatedCommits(parts.groups),
+    }
     api_versions = ApiVersionsHandler(lambda: dispatch.api_versions, ADVERTISED, parts.image, parts.kraft_version)
     served = [serve(ApiVersionsRequest, api_versions), *_handlers(parts, verification)]
     dispatch = Dispatch(served, parts.turn.write_now, repeats)

@@ -60,3 +60,11 @@ class Call:
     def abort(self, reason: str) -> None:
         """Close the connection: the only way to tell a client that does not wait for an answer."""
         self.connection.close(reason)
+
+
+class Calls(Call):
+    """Requests that came one behind the other, and are answered together."""
+
+    __slots__ = ("count",)
+
+    count: int

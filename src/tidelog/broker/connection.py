@@ -18,7 +18,6 @@ from tidelog.broker.call import Call
 from tidelog.broker.turn import Turn
 from tidelog.log.file_slice import FileSlice
 from tidelog.wire.compiler import Output
-from tidelog.wire.produce_run import RunReader
 
 FRAME_SIZE: Final = Struct(">i")
 # Linux only; elsewhere the header of a fetch answer may leave as a packet of its own.
@@ -43,6 +42,13 @@ class Poller(Protocol):
     def remove_writer(self, fd: int) -> bool: ...
 
 
+class ReadsRuns(Protocol):
+    """How requests of one API are read that repeat what the connection has sent before."""
+
+    @property
+    def api_key(self) -> int: ...
+
+
 class HandlesRequests(Protocol):
     """Where requests go: `broker/dispatch.py`."""
 
@@ -51,7 +57,7 @@ class HandlesRequests(Protocol):
         ...
 
     def handle_run(
-        self, connection: Connection, reader: RunReader, view: memoryview, position: int, end: int
+        self, connection: Connection, reader: ReadsRuns, view: memoryview, position: int, end: int
     ) -> tuple[Call, int] | None:
         """Handle requests together that are alike, if there are such, and say where they end."""
         ...
@@ -126,8 +132,8 @@ class Connection:
         self.peer_host = peer_host
         self.listener_name = listener_name
         self.closed = False
-        # How the requests of a producer that repeats itself are read.
-        self.run_reader: RunReader | None = None
+        # How the requests of a client that repeats itself are read.
+        self.run_reader: ReadsRuns | None = None
         self.active_at = 0.0
         self.received_bytes = 0
         self.sent_bytes = 0

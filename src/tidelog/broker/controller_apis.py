@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidelog.broker.call import Call
-from tidelog.broker.dispatch import Dispatch, NoRepeats, Served, serve
+from tidelog.broker.dispatch import Dispatch, Served, serve
 from tidelog.broker.handlers.allocate_producer_ids import AllocateProducerIdsHandler
 from tidelog.broker.handlers.alter_client_quotas import AlterClientQuotasHandler
 from tidelog.broker.handlers.alter_configs import AlterConfigsHandler
@@ -90,7 +90,8 @@ def build_controller_dispatch(parts: ControllerParts, *, reachable: bool) -> Dis
             *passed_on(parts.store, parts.settings, parts.desk, parts.mutation_quotas),
         ],
         lambda: None,
-        NoRepeats(),
+        # Nobody produces or commits here.
+        repeats={},
     )
     return dispatch
 

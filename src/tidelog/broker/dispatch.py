@@ -3,30 +3,26 @@ fails."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any, Final, Protocol
 
-from tidelog.broker.call import Call
-from tidelog.broker.connection import Connection
+from tidelog.broker.call import Call, Calls
+from tidelog.broker.connection import Connection, ReadsRuns
 from tidelog.broker.logs import log
-from tidelog.broker.repeated_produce import RepeatedCalls
 from tidelog.model.errors import ErrorCode
 from tidelog.wire.apis import API_NAMES
 from tidelog.wire.compiler import reader
 from tidelog.wire.frames import parse_request_header
 from tidelog.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
-from tidelog.wire.messages.produce import ProduceRequest
 from tidelog.wire.primitives import MalformedMessage
-from tidelog.wire.produce_run import RunReader
 from tidelog.wire.schema import Message, Request, Response, VersionRange
 
-PRODUCE: Final = 0
 API_VERSIONS: Final = 18
 # Produce, OffsetCommit, Heartbeat, ConsumerGroupHeartbeat look at no log, so that what is pipelined of them shares the
 # turn's write.
-SEE_NO_WRITES: Final = frozenset({PRODUCE, 8, 12, 68})
+SEE_NO_WRITES: Final = frozenset({0, 8, 12, 68})
 
 
 class Handler(Protocol):
@@ -71,43 +67,43 @@ class ApiStatistics:
 class _Route:
     """What is known of one (api key, version) after its first use."""
 
-    __slots__ = ("handler", "read", "statistics")
+    __slots__ = ("handler", "read", "repeats", "statistics")
 
     def __init__(
-        self, read: Callable[[memoryview, int], tuple[Message, int]], handler: Handler, statistics: ApiStatistics
+        self,
+        read: Callable[[memoryview, int], tuple[Message, int]],
+        handler: Handler,
+        statistics: ApiStatistics,
+        repeats: Repeats | None,
     ) -> None:
         self.read = read
         self.handler = handler
         self.statistics = statistics
+        self.repeats = repeats
 
 
 class Repeats(Protocol):
-    """The short way of requests whose form was seen before."""
+    """The short way of requests of one API whose form was seen before."""
 
-    def learn(self, version: int, frame: memoryview, request: ProduceRequest) -> RunReader | None: ...
-
-    def stage(
-        self, connection: Connection, reader: RunReader, view: memoryview, position: int, end: int
-    ) -> tuple[RepeatedCalls, int] | None: ...
-
-
-class NoRepeats:
-    """For a listener where nobody produces."""
-
-    def learn(self, version: int, frame: memoryview, request: ProduceRequest) -> RunReader | None:
-        return None
+    def learn(self, version: int, frame: memoryview, request: Any, known: ReadsRuns | None) -> ReadsRuns | None:
+        """Remember the form of a request that went the usual way; gives what the connection reads the next ones with,
+        which may be what it has already."""
+        ...
 
     def stage(
-        self, connection: Connection, reader: RunReader, view: memoryview, position: int, end: int
-    ) -> tuple[RepeatedCalls, int] | None:
-        return None
+        self, connection: Connection, reader: Any, view: memoryview, position: int, end: int
+    ) -> tuple[Calls, int] | None:
+        """Take requests at the front of view[position:end], and say where the next begins; None when it takes none."""
+        ...
 
 
 class Dispatch:
-    def __init__(self, served: Iterable[Served], write_now: Callable[[], None], repeats: Repeats) -> None:
-        self._repeats = repeats
+    def __init__(
+        self, served: Iterable[Served], write_now: Callable[[], None], repeats: Mapping[type[Request], Repeats]
+    ) -> None:
+        self._all_repeats = {request.API_KEY: short_way for request, short_way in repeats.items()}
         # A handler that is wrapped must see every request.
-        self._takes_repeats = True
+        self._repeats = self._all_repeats
         self._served = {api.api_key: api for api in served}
         self._write_now = write_now
         self._routes: dict[tuple[int, int], _Route] = {}
@@ -122,8 +118,8 @@ class Dispatch:
         """From now on requests go to what `wrap` makes of their handlers; it is asked once for each route."""
         self._wrap = wrap
         self._routes.clear()
-        produce = self._served.get(PRODUCE)
-        self._takes_repeats = produce is not None and wrap(produce.request, produce.handler) is produce.handler
+        unwrapped = {key for key, api in self._served.items() if wrap(api.request, api.handler) is api.handler}
+        self._repeats = {key: short_way for key, short_way in self._all_repeats.items() if key in unwrapped}
 
     def handle_frame(self, connection: Connection, frame: memoryview) -> Call | None:
         """Decode and handle one request. What the peer did wrong closes its connection and nothing else."""
@@ -151,8 +147,9 @@ class Dispatch:
             response = route.handler(call, request)
             if response is not None:
                 call.answer(response)
-            elif self._takes_repeats and isinstance(request, ProduceRequest):
-                connection.run_reader = self._repeats.learn(header.api_version, frame, request) or connection.run_reader
+            elif route.repeats is not None:
+                known = connection.run_reader
+                connection.run_reader = route.repeats.learn(header.api_version, frame, request, known) or known
         except MalformedMessage as error:
             connection.close(f"malformed {statistics.name} request v{header.api_version}: {error}")
             return None
@@ -163,19 +160,20 @@ class Dispatch:
         return call
 
     def handle_run(
-        self, connection: Connection, reader: RunReader, view: memoryview, position: int, end: int
+        self, connection: Connection, reader: ReadsRuns, view: memoryview, position: int, end: int
     ) -> tuple[Call, int] | None:
         """Handle as many requests at the front of view[position:end] as can go the short way, and say where they end.
 
         None when none can, or the connection was closed.
         """
-        if not self._takes_repeats:
+        repeats = self._repeats.get(reader.api_key)
+        if repeats is None:
             connection.run_reader = None
             return None
-        statistics = self.statistics[PRODUCE]
+        statistics = self.statistics[reader.api_key]
         began = perf_counter_ns()
         try:
-            taken = self._repeats.stage(connection, reader, view, position, end)
+            taken = repeats.stage(connection, reader, view, position, end)
         except Exception:
             self._failed(connection, statistics)
             return None
@@ -214,7 +212,8 @@ class Dispatch:
         api = self._served.get(header.api_key)
         if api is not None and header.api_version in api.versions:
             handler = self._wrap(api.request, api.handler)
-            route = _Route(reader(api.request, header.api_version), handler, self.statistics[header.api_key])
+            read, statistics = reader(api.request, header.api_version), self.statistics[header.api_key]
+            route = _Route(read, handler, statistics, self._repeats.get(header.api_key))
             self._routes[header.api_key, header.api_version] = route
             return route
         if header.api_key == API_VERSIONS:

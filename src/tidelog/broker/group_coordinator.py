@@ -69,7 +69,7 @@ class GroupCoordinator:
         self._topics = topics
         self._partitions = partitions
         self._entropy = entropy
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         self._timers = timers
         self._image = ClusterImage()
         self._hosts: dict[int, ShardHost] = {}
@@ -181,7 +181,7 @@ class GroupCoordinator:
         host = ShardHost(
             leader,
             lambda: GroupShard(self._settings, self._entropy, self._image),
-            self._now_ms,
+            self.now_ms,
             self._timers,
             lambda failed: self._start_over(index, failed),
         )

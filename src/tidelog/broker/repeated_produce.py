@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from tidelog.broker.call import AnswersInOrder, Call
+from tidelog.broker.call import AnswersInOrder, Calls
+from tidelog.broker.connection import ReadsRuns
 from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import LedPartitions
 from tidelog.wire.compiler import Output
@@ -46,10 +47,10 @@ def _refusals(form: KnownForm, part: ProducePart) -> Sequence[bytearray]:
     return [encode_response(each, form.response(answer), form.version) for each in part.correlation_ids]
 
 
-class RepeatedCalls(Call):
+class RepeatedCalls(Calls):
     """The calls of a run, answered together: all is known but whether the writes succeed."""
 
-    __slots__ = ("_parts", "count")
+    __slots__ = ("_parts",)
 
     def __init__(self, connection: AnswersInOrder, parts: Sequence[tuple[KnownForm, ProducePart]], count: int) -> None:
         self.connection = connection
@@ -95,7 +96,9 @@ class RepeatedProduce:
         self._forms: dict[bytes, KnownForm] = {}
         self._forgot_ms = -FORGET_INTERVAL_MS
 
-    def learn(self, version: int, frame: memoryview, request: ProduceRequest) -> RunReader | None:
+    def learn(
+        self, version: int, frame: memoryview, request: ProduceRequest, known: ReadsRuns | None
+    ) -> RunReader | None:
         """Remember the form of a request that went the usual way; gives the reader for the next ones."""
         if request.acks != LEADER_ACKS and request.acks != ALL_ACKS:
             return None

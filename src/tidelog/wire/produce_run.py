@@ -26,6 +26,7 @@ from tidelog.wire.batch import (
 )
 from tidelog.wire.batch_run import BatchRun
 from tidelog.wire.crc import crc32c
+from tidelog.wire.messages.produce import ProduceRequest
 from tidelog.wire.primitives import uvarint
 from tidelog.wire.produce_form import TAIL_BYTES, ProduceForm
 
@@ -91,6 +92,8 @@ class RunReader:
     """Reads runs of requests whose heads have the same number of bytes."""
 
     __slots__ = ("_layouts",)
+
+    api_key: Final = ProduceRequest.API_KEY
 
     def __init__(self, head_bytes: int) -> None:
         self._layouts = tuple(_Layout(head_bytes, count) for count in range(1, LENGTH_BYTES_MAX + 1))

@@ -11,10 +11,10 @@ from typing import Any
 
 from harness.nodes.world import Process, World
 from tidelog.broker.call import Call
+from tidelog.broker.connection import ReadsRuns
 from tidelog.env.network import StreamUser
 from tidelog.log.file_slice import FileSlice
 from tidelog.wire.frames import LENGTH_BYTES
-from tidelog.wire.produce_run import RunReader
 
 Place = str
 
@@ -172,7 +172,7 @@ class ServedConnection:
         self.peer_host = peer
         self.listener_name = listener.name
         self.closed = False
-        self.run_reader: RunReader | None = None
+        self.run_reader: ReadsRuns | None = None
         self._calls: deque[Call] = deque()
         self._out: list[bytes] = []
         self._flushing = False

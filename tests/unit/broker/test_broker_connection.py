@@ -12,14 +12,13 @@ from struct import Struct
 import pytest
 
 from tidelog.broker.call import Call
-from tidelog.broker.connection import CALLS_WAITING_MAX, Connection
+from tidelog.broker.connection import CALLS_WAITING_MAX, Connection, ReadsRuns
 from tidelog.broker.receive import ARENA_BYTES, LARGE_FIRST_BYTES
 from tidelog.broker.turn import Turn
 from tidelog.env.files import RealFiles
 from tidelog.log.file_slice import FileSlice
 from tidelog.wire.compiler import Output
 from tidelog.wire.frames import RequestHeader
-from tidelog.wire.produce_run import RunReader
 
 LENGTH = Struct(">i")
 FRAME_BYTES_MAX = 4 * 1024 * 1024
@@ -50,7 +49,7 @@ class Bench:
         )
 
     def handle_run(
-        self, connection: Connection, reader: RunReader, view: memoryview, position: int, end: int
+        self, connection: Connection, reader: ReadsRuns, view: memoryview, position: int, end: int
     ) -> tuple[Call, int] | None:
         raise AssertionError("nobody has learned a form here")
 

@@ -55,19 +55,18 @@ class Committer(NamedTuple):
         """Whether it says that it belongs to the group."""
         return self.generation >= 0 or bool(self.member_id) or self.instance_id is not None
 
+    @classmethod
+    def of(cls, request: OffsetCommitRequest) -> Committer:
+        generation = request.generation_id_or_member_epoch
+        return cls(request.group_id, request.member_id, request.group_instance_id, generation, transactional=False)
+
 
 def commit_offsets(shard: GroupShard, request: OffsetCommitRequest, caller: Caller, now_ms: int) -> Outcome:
     """Commit offsets; they count when the answer is given."""
-    committer = Committer(
-        request.group_id,
-        request.member_id,
-        request.group_instance_id,
-        request.generation_id_or_member_epoch,
-        transactional=False,
-    )
-    refused = _check(shard, committer, caller.version)
+    committer = Committer.of(request)
+    refused = check_committer(shard, committer, caller.version)
     if refused is ErrorCode.NONE:
-        _show_life(shard, committer, now_ms)
+        show_life(shard, committer, now_ms)
     # Only v2-v4 can ask for a retention of their own.
     expire_ms = NO_TIMESTAMP if request.retention_time_ms < 0 else now_ms + request.retention_time_ms
     records: list[Record] = []
@@ -79,7 +78,7 @@ def commit_offsets(shard: GroupShard, request: OffsetCommitRequest, caller: Call
         partitions: list[OffsetCommitResponsePartition] = []
         for partition in topic.partitions:
             index, metadata = partition.partition_index, partition.committed_metadata or ""
-            error = refused or _check_partition(shard, image, unknown, index, metadata)
+            error = refused or check_partition(shard, image, unknown, index, metadata)
             partitions.append(OffsetCommitResponsePartition(index, error))
             if error is ErrorCode.NONE:
                 assert image is not None
@@ -104,7 +103,7 @@ def commit_transaction_offsets(
     committer = Committer(
         request.group_id, request.member_id, request.group_instance_id, request.generation_id, transactional=True
     )
-    refused = _check(shard, committer, caller.version) if request.group_id else ErrorCode.INVALID_GROUP_ID
+    refused = check_committer(shard, committer, caller.version) if request.group_id else ErrorCode.INVALID_GROUP_ID
     producer_id, producer_epoch = ProducerId(request.producer_id), ProducerEpoch(request.producer_epoch)
     records: list[Record] = []
     topics: list[TxnOffsetCommitResponseTopic] = []
@@ -113,7 +112,7 @@ def commit_transaction_offsets(
         partitions: list[TxnOffsetCommitResponsePartition] = []
         for partition in topic.partitions:
             index, metadata = partition.partition_index, partition.committed_metadata or ""
-            error = refused or _check_partition(shard, image, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, index, metadata)
+            error = refused or check_partition(shard, image, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, index, metadata)
             partitions.append(TxnOffsetCommitResponsePartition(index, error))
             if error is ErrorCode.NONE:
                 value = OffsetCommitValue(
@@ -132,7 +131,8 @@ def end_transaction(shard: GroupShard, marker: EndTransaction) -> Result[Record,
     return Result([marker], None)
 
 
-def _check(shard: GroupShard, committer: Committer, version: int) -> ErrorCode:
+def check_committer(shard: GroupShard, committer: Committer, version: int) -> ErrorCode:
+    """Whether someone may commit offsets of its group now."""
     group = shard.groups.get(committer.group_id)
     if isinstance(group, ClassicGroup):
         return _check_classic(group, committer)
@@ -179,16 +179,17 @@ def _check_classic(group: ClassicGroup, committer: Committer) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _show_life(shard: GroupShard, committer: Committer, now_ms: int) -> None:
+def show_life(shard: GroupShard, committer: Committer, now_ms: int) -> None:
     """A commit is as good as a heartbeat."""
     group = shard.groups.get(committer.group_id)
     if isinstance(group, ClassicGroup) and group.state in (State.STABLE, State.PREPARING_REBALANCE):
         restart_session(shard, group.members[committer.member_id], now_ms)
 
 
-def _check_partition(
+def check_partition(
     shard: GroupShard, topic: TopicImage | None, unknown: ErrorCode, partition: int, metadata: str
 ) -> ErrorCode:
+    """Whether there is such a partition, and what is said of it is not too long."""
     if topic is None:
         return unknown
     if PartitionIndex(partition) not in topic.partitions:
