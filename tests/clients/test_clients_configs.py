@@ -15,6 +15,7 @@ from tidelog.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
+    DescribeConfigsResult,
 )
 from tidelog.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -61,10 +62,22 @@ def both(broker: ServerProcess, apache_kafka: ServerProcess) -> Iterator[Both]:
         yield Both(ours, apache)
 
 
-def described(client: RawClient, kind: int, name: str) -> dict[str, tuple[Any, ...]]:
-    """Value, source, type and synonyms of each setting."""
+def describe(client: RawClient, kind: int, name: str) -> DescribeConfigsResult:
     request = DescribeConfigsRequest([DescribeConfigsResource(kind, name, None)], include_synonyms=True)
     (result,) = client.ask(request, DescribeConfigsResponse, 4).results
+    return result
+
+
+def create(both: Both, name: str, **settings: str) -> None:
+    """Create a topic in both; Kafka's broker hears of it a moment after the controller has answered."""
+    for client in both:
+        create_topic(client, name, **settings)  # type: ignore[arg-type]
+        wait_until(lambda client=client: describe(client, TOPIC, name).error_code == 0)  # type: ignore[misc]
+
+
+def described(client: RawClient, kind: int, name: str) -> dict[str, tuple[Any, ...]]:
+    """Value, source, type and synonyms of each setting."""
+    result = describe(client, kind, name)
     assert result.error_code == 0, result.error_message
     return {
         entry.name: (
@@ -101,19 +114,16 @@ def differences(both: Both, kind: int, name: str, ignored: set[str]) -> dict[str
 
 
 def test_topics_are_described_as_by_kafka(both: Both, topic: str) -> None:
-    for client in both:
-        create_topic(client, f"{topic}-plain")
-        create_topic(
-            client, f"{topic}-own", retention_ms="1234567", cleanup_policy="compact,delete", preallocate="true"
-        )
+    create(both, f"{topic}-plain")
+    create(both, f"{topic}-own", retention_ms="1234567", cleanup_policy="compact,delete", preallocate="true")
 
     assert differences(both, TOPIC, f"{topic}-plain", SET_BY_KAFKA) == {}
     assert differences(both, TOPIC, f"{topic}-own", SET_BY_KAFKA) == {}
 
 
 def test_what_is_set_for_brokers_shows_in_their_topics_as_in_kafka(both: Both, topic: str) -> None:
+    create(both, topic)
     for client in both:
-        create_topic(client, topic)
         assert alter(client, BROKER, "1", log_retention_ms="777777") == (0, None)
         assert alter(client, BROKER, "", log_retention_ms="888888", log_cleaner_threads="2") == (0, None)
     try:
