@@ -132,7 +132,7 @@ def fence_silent(controller: Controller, now_ms: int) -> Result[Message, NodeId 
 def renew_sessions(controller: Controller, now_ms: int) -> Result[Message, NodeId | None]:
     """Give every broker a new session, for a controller that could not listen to them."""
     for broker in controller.image.unfenced_brokers():
-        controller.sessions.touch(broker.broker_id, broker.epoch, now_ms)
+        controller.sessions.grant(broker.broker_id, broker.epoch, now_ms)
     return Result([], None)
 
 

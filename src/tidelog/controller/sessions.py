@@ -1,6 +1,7 @@
 """When the controller last heard of each broker. Times only, passed in: not replicated, lost with the leadership.
 
-A new controller hears of nobody yet, so it gives every broker a full session from the moment it first looks.
+A new controller hears of nobody yet, so it gives every broker a full session from the moment it first looks. Such a
+session keeps nobody out: a broker that was started again meanwhile registers at once.
 """
 
 from __future__ import annotations
@@ -41,6 +42,14 @@ class Sessions:
         session.connected = True
         return session
 
+    def grant(self, broker: NodeId, epoch: int, now_ms: int) -> None:
+        """Time to give a sign of life, for a broker that could not be heard. Nothing says that it is there."""
+        session = self._sessions.get(broker)
+        if session is None or session.epoch != epoch:
+            self._sessions[broker] = Session(epoch, now_ms, connected=False)
+        else:
+            session.heard_ms = now_ms
+
     def disconnected(self, broker: NodeId) -> None:
         """Its connection broke. That alone fences nobody, but another incarnation need not wait any more."""
         session = self._sessions.get(broker)
@@ -70,7 +79,7 @@ class Sessions:
         for broker, epoch in brokers:
             session = self._sessions.get(broker)
             if session is None or session.epoch != epoch:
-                self.touch(broker, epoch, now_ms)
+                self.grant(broker, epoch, now_ms)
             elif now_ms - session.heard_ms >= self.timeout_ms:
                 silent.append((session.heard_ms, broker))
         return [broker for _, broker in sorted(silent)]

@@ -5,7 +5,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from harness.controller_desk import Desk
+from harness.controller_desk import CountingEntropy, Desk
 from tidelog.controller import brokers, producer_ids
 from tidelog.controller.features import (
     ELIGIBLE_LEADER_REPLICAS,
@@ -16,7 +16,7 @@ from tidelog.controller.features import (
     bootstrap,
     update_features,
 )
-from tidelog.controller.state import Controller
+from tidelog.controller.state import Controller, Policy
 from tidelog.controller.topics import NewTopic, create
 from tidelog.machine.runtime import Result
 from tidelog.metadata.image import FeatureRange
@@ -62,6 +62,27 @@ def test_the_epoch_of_a_broker_is_the_offset_of_its_registration() -> None:
     epoch = desk.run(brokers.register, desk.registration(1), desk.now_ms)
 
     assert desk.log[epoch].broker_epoch == epoch  # type: ignore[attr-defined]
+
+
+def test_a_broker_that_a_new_controller_has_not_heard_of_may_be_started_again_at_once() -> None:
+    desk = Desk(nodes=(1, 2))
+    epoch = desk.image.brokers[TWO].epoch
+    desk.controller = Controller(Policy(), CountingEntropy(), desk.image)
+    desk.run(brokers.fence_silent, 0)
+    desk.run(brokers.heartbeat, TWO, epoch, 1, metadata_offset=Offset(epoch))
+
+    desk.run(brokers.register, desk.registration(1), 2)
+
+    assert desk.image.brokers[ONE].fenced, "another incarnation, that is not caught up"
+    assert refused(desk, brokers.register, desk.registration(2), 2) is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
+def test_a_broker_that_a_new_controller_has_not_heard_of_has_a_whole_session_to_say_so() -> None:
+    desk = Desk(nodes=(1,))
+    desk.controller = Controller(Policy(), CountingEntropy(), desk.image)
+    assert desk.run(brokers.fence_silent, 100) is None
+    assert desk.run(brokers.fence_silent, 9_099) is None
+    assert desk.run(brokers.fence_silent, 9_100) == ONE
 
 
 @pytest.mark.req("F12")
