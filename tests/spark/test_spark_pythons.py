@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import socket
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -15,3 +17,19 @@ def test_java_reads_arrow_without_a_check_for_each_value(spark: SparkSession) ->
     java = spark.sparkContext._jvm
     assert java is not None
     assert java.java.lang.System.getProperty("arrow.enable_unsafe_memory_access") == "true"
+
+
+def test_java_speaks_to_pythons_over_sockets_that_acknowledge_at_once(spark: SparkSession) -> None:
+    def family() -> list[str]:
+        """Which sockets the process of a task has open."""
+        found = []
+        for descriptor in Path("/proc/self/fd").iterdir():
+            try:
+                if str(descriptor.readlink()).startswith("socket:"):
+                    found.append(socket.socket(fileno=os.dup(int(descriptor.name))).family.name)
+            except OSError:
+                pass  # The one that lists them is gone already.
+        return found
+
+    families = spark.sparkContext.parallelize([0], 1).map(lambda _: family()).collect()[0]
+    assert families and set(families) == {"AF_UNIX"}

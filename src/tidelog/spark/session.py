@@ -6,6 +6,7 @@ For pipelines, the command line, tests and benchmark; a program with a session o
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Mapping
 from typing import Final
@@ -35,6 +36,9 @@ DEFAULTS: Final = {
 }
 # Executors elsewhere have to reach the driver: only where all is on one machine it hides behind the loopback.
 LOCAL_DEFAULTS: Final = {
+    # Spark begins each task with several short writes. Over TCP the second waits for the first to be acknowledged, and
+    # that takes Linux 40 ms.
+    "spark.python.unix.domain.socket.enabled": "true" if hasattr(socket, "AF_UNIX") else "false",
     "spark.driver.host": LOOPBACK,
     "spark.driver.bindAddress": LOOPBACK,
     # Spark asks Arrow for each value of each row: without checks of each of them a row costs Java a seventh less.
