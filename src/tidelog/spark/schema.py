@@ -95,6 +95,15 @@ def for_spark(batch: Any, names: list[str]) -> Any:
     for name in names:
         array = batch.column(OURS[name])
         wanted = ARROW_TYPES[name]
-        arrays.append(array if array.type == wanted else array.cast(wanted))
+        array = array if array.type == wanted else array.cast(wanted)
+        arrays.append(_null_where_empty(array) if name == "headers" else array)
     fields = [pa.field(name, ARROW_TYPES[name]) for name in names]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _null_where_empty(lists: Any) -> Any:
+    """As in Spark's connector, a record without headers has null there, not a list of none."""
+    # Only where headers are asked for: Arrow's functions take as long to load as the whole of the client.
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+    return pc.if_else(pc.equal(pc.list_value_length(lists), 0), pa.scalar(None, lists.type), lists)
