@@ -34,6 +34,17 @@ def server(start_broker: Callable[..., ServerProcess]) -> ServerProcess:
 
 
 @pytest.fixture(scope="module")
+def patient_server(start_broker: Callable[..., ServerProcess]) -> ServerProcess:
+    """One that waits for members as long as usual: on a busy machine a client takes more than two seconds to start."""
+    return start_broker(SETTINGS | {"group.consumer.session.timeout.ms": "45000"})
+
+
+@pytest.fixture
+def patient_members(patient_server: ServerProcess, tmp_path: Path) -> Iterator[Members]:
+    yield from running(patient_server.bootstrap_servers, tmp_path)
+
+
+@pytest.fixture(scope="module")
 def tools(server: ServerProcess) -> JavaTools:
     return JavaTools(server.bootstrap_servers)
 
@@ -170,18 +181,20 @@ def test_the_partitions_of_a_member_without_heartbeats_go_to_the_others(
 @pytest.mark.req("L1")
 @pytest.mark.parametrize("client", WITH_OURS)
 def test_a_static_member_gets_its_partitions_back(
-    server: ServerProcess, members: Members, topic: str, client: str
+    patient_server: ServerProcess, patient_members: Members, topic: str, client: str
 ) -> None:
-    create_topic(server.bootstrap_servers, topic, 4)
+    create_topic(patient_server.bootstrap_servers, topic, 4)
     pair = [
-        members.start(client, topic, topic, protocol="consumer", strategy="uniform", instance=f"instance-{number}")
+        patient_members.start(
+            client, topic, topic, protocol="consumer", strategy="uniform", instance=f"instance-{number}"
+        )
         for number in range(2)
     ]
     wait_for_shares(pair, places_of(topic, 4))
     before, assignments = pair[1].assignment, pair[0].assignments
 
     pair[1].leave()
-    again = members.start(client, topic, topic, protocol="consumer", strategy="uniform", instance="instance-1")
+    again = patient_members.start(client, topic, topic, protocol="consumer", strategy="uniform", instance="instance-1")
     again.wait_for_assignment(2)
 
     assert again.assignment == before
@@ -191,35 +204,37 @@ def test_a_static_member_gets_its_partitions_back(
 @pytest.mark.req("K11")
 @pytest.mark.parametrize("abrupt", [False, True], ids=["stopped", "killed"])
 def test_groups_go_on_where_they_were_when_the_broker_comes_back(
-    server: ServerProcess, members: Members, topic: str, abrupt: bool
+    patient_server: ServerProcess, patient_members: Members, topic: str, abrupt: bool
 ) -> None:
-    create_topic(server.bootstrap_servers, topic, 2)
-    fill(server.bootstrap_servers, topic, 2, 2_000)
+    create_topic(patient_server.bootstrap_servers, topic, 2)
+    fill(patient_server.bootstrap_servers, topic, 2, 2_000)
     groups = {
-        client: members.start_many(2, client, topic, f"{topic}-{client}", protocol="consumer", strategy="uniform")
+        client: patient_members.start_many(
+            2, client, topic, f"{topic}-{client}", protocol="consumer", strategy="uniform"
+        )
         for client in CLIENTS
     }
     for client, group in groups.items():
         wait_for_shares(group, places_of(topic, 2))
         wait_until(
             lambda client=client: (  # type: ignore[misc]
-                committed(server.bootstrap_servers, f"{topic}-{client}", topic, 2) == {0: 1_000, 1: 1_000}
+                committed(patient_server.bootstrap_servers, f"{topic}-{client}", topic, 2) == {0: 1_000, 1: 1_000}
             ),
             WAIT_SECONDS_MAX,
         )
     before = {client: sum(member.records() for member in group) for client, group in groups.items()}
 
     if abrupt:
-        server.kill()
-        server.start()
+        patient_server.kill()
+        patient_server.start()
     else:
-        server.restart()
-    fill(server.bootstrap_servers, topic, 2, 2_000, first=2_000)
+        patient_server.restart()
+    fill(patient_server.bootstrap_servers, topic, 2, 2_000, first=2_000)
 
     for client, group in groups.items():
         wait_until(
             lambda client=client: (  # type: ignore[misc]
-                committed(server.bootstrap_servers, f"{topic}-{client}", topic, 2) == {0: 2_000, 1: 2_000}
+                committed(patient_server.bootstrap_servers, f"{topic}-{client}", topic, 2) == {0: 2_000, 1: 2_000}
             ),
             WAIT_SECONDS_MAX,
         )
