@@ -25,7 +25,7 @@ help:  ## this list
 	@awk 'BEGIN { FS = ":.*## "; print "\n  \033[1mTidelog\033[0m: a Kafka-compatible streaming platform in Python\n" } \
 	     /^[a-z-]+:.*## / { printf "  \033[36mmake %-16s\033[0m %s\n", $$1, $$2 } END { print "" }' $(MAKEFILE_LIST)
 
-run: $(STAMPS)/runtime bytecode  ## start the platform on 127.0.0.1:9092 and show it working (Ctrl-C stops it)
+run: $(STAMPS)/runtime bytecode  ## start the platform on 127.0.0.1:9092 and show it working: orders in, sums by Spark out (Ctrl-C stops it)
 	@# Spark is large: it is fetched beside the demo, which takes it in when it is there, and goes on without if it never comes.
 	@($(MAKE) --no-print-directory $(STAMPS)/spark-runtime >$(VENV)/spark-install.log 2>&1 &) ; \
 	    TIDELOG_SPARK_STAMP=$(STAMPS)/spark-runtime $(BIN)/tidelog demo

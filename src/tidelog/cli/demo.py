@@ -1,21 +1,19 @@
-"""`tidelog demo`: a broker, a topic, and records flowing through it, to look at. What `make run` starts."""
+"""`tidelog demo`: a broker, orders flowing through it, Spark that sums them up, to look at. `make run` starts it."""
 
 from __future__ import annotations
 
-import shutil
 import signal
 import sys
 import time
 from collections import deque
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from tidelog.cli.demo_pipeline import RESULT_TOPIC, DemoPipeline
-from tidelog.cli.demo_stream import TOPIC, BrokerProcess, Stream
-from tidelog.cli.options import DEFAULT_BOOTSTRAP_SERVER
-from tidelog.cli.output import say, show_bytes
+from tidelog.cli.demo_orders import Check
+from tidelog.cli.demo_pipeline import DemoPipeline
+from tidelog.cli.demo_stream import BrokerProcess, Stream
+from tidelog.cli.output import say
 from tidelog.cli.server import DEFAULT_DATA, DEFAULT_PORT
 
 if TYPE_CHECKING:
@@ -41,9 +39,9 @@ LINE_SECONDS: Final = 1.0
     help="Prometheus metrics; left out when taken.",
 )
 @click.option("--seconds", type=click.FloatRange(min=0), help="End by itself after this long.")
-@click.option("--spark/--no-spark", default=True, help="Let Spark aggregate the records into a second topic.")
+@click.option("--spark/--no-spark", default=True, help="Let Spark sum up the orders in a second topic.")
 def demo(data: str, host: str, port: int, metrics_port: int, seconds: float | None, spark: bool) -> int:
-    """Start a broker and watch records flow through it, and through Spark if it is there. Ctrl-C stops everything."""
+    """Start a broker and watch orders flow through it, and through Spark if it is there. Ctrl-C stops everything."""
     from tidelog.cli.running import port_is_taken, refuse_taken_port
 
     refuse_taken_port(host, port)
@@ -52,8 +50,9 @@ def demo(data: str, host: str, port: int, metrics_port: int, seconds: float | No
         signal.signal(number, signal.default_int_handler)
     with_metrics = None if port_is_taken(host, metrics_port) else metrics_port
     broker = BrokerProcess(data, host, port, with_metrics)
-    stream = Stream(broker.address)
-    pipeline = DemoPipeline(broker.address, data) if spark else None
+    check = Check()
+    stream = Stream(broker.address, check)
+    pipeline = DemoPipeline(broker.address, data, check) if spark else None
     try:
         broker.wait_until_ready()
         stream.start()
@@ -76,7 +75,7 @@ def demo(data: str, host: str, port: int, metrics_port: int, seconds: float | No
         broker.stop()
     if stream.failure is not None:
         raise stream.failure
-    say(f"Stopped. {stream.written} records written, {stream.read} read; the data is in {data}.")
+    say(f"Stopped. {stream.written} orders written, {stream.read} read; the data is in {data}.")
     return 0 if stream.read else 1
 
 
@@ -109,17 +108,20 @@ class View:
                 flush=True,
             )
             if self._pipeline is not None:
-                print(f"Spark: {self._pipeline.status}  results {self._pipeline.results}", flush=True)
+                from tidelog.cli.demo_picture import checked
+
+                results = f"results {self._pipeline.results}, {checked(self._pipeline)}"
+                print(f"Spark: {self._pipeline.status}  {results}", flush=True)
 
     def live(self, seconds: float | None) -> None:
         """A picture that moves."""
         from rich.live import Live
 
         end = None if seconds is None else time.monotonic() + seconds
-        with Live(self._picture(), refresh_per_second=REFRESHES_PER_SECOND, transient=False) as live:
+        with Live(self.picture(), refresh_per_second=REFRESHES_PER_SECOND, transient=False) as live:
             while self._goes_on(end):
                 time.sleep(1 / REFRESHES_PER_SECOND)
-                live.update(self._picture())
+                live.update(self.picture())
 
     def _goes_on(self, end: float | None) -> bool:
         return self._stream.failure is None and (end is None or time.monotonic() < end)
@@ -136,75 +138,7 @@ class View:
         written, read, size = (float(last[index] - first[index]) / passed for index in (1, 2, 3))
         return written, read, size
 
-    def _picture(self) -> RenderableType:
-        from rich.console import Group
-        from rich.panel import Panel
-        from rich.table import Table
-        from rich.text import Text
+    def picture(self) -> RenderableType:
+        from tidelog.cli.demo_picture import picture
 
-        stream = self._stream
-        written, read, size = self._rates()
-        numbers = Table.grid(padding=(0, 3))
-        numbers.add_row("written", f"{stream.written:,}", f"[green]{written:,.0f} records/s[/]")
-        numbers.add_row("read", f"{stream.read:,}", f"[green]{read:,.0f} records/s[/]  {show_bytes(int(size))}/s")
-        numbers.add_row("end offset", f"{stream.end_offset:,}", "[dim]sum of all partitions[/]")
-        records = Table.grid(padding=(0, 2))
-        for record in list(stream.latest):
-            offset = Text(f"{record.partition}:{record.offset}", style="dim")
-            key = Text((record.key or b"").decode(), style="cyan")
-            records.add_row(offset, key, Text((record.value or b"").decode()))
-        places = Table.grid(padding=(0, 3))
-        places.add_row("connect to", f"[bold]{self._address}[/]")
-        places.add_row("data", str(Path(self._data).resolve()))
-        places.add_row("metrics", self._metrics_url or "off: the port is taken")
-        command = _command()
-        where = "" if self._address == DEFAULT_BOOTSTRAP_SERVER else f" -b {self._address}"
-        tries = "\n".join(
-            [
-                f"{command} consume {TOPIC} --follow --keys{where}",
-                f"{command} topics describe {TOPIC}{where}",
-                f"{command} offsets {TOPIC}{where}",
-                f"kcat -b {self._address} -t {TOPIC} -o end",
-            ]
-        )
-        return Panel(
-            Group(
-                places,
-                Text(),
-                numbers,
-                Text(),
-                Panel(records, title=f"topic {TOPIC}", title_align="left", border_style="dim"),
-                *self._spark_picture(),
-                Text("In another terminal:", style="bold"),
-                Text(tries, style="yellow"),
-            ),
-            title="Tidelog",
-            subtitle="Ctrl-C stops it",
-            border_style="green",
-        )
-
-    def _spark_picture(self) -> list[RenderableType]:
-        from rich.console import Group
-        from rich.panel import Panel
-        from rich.table import Table
-        from rich.text import Text
-
-        if self._pipeline is None:
-            return []
-        results = Table.grid(padding=(0, 2))
-        for record in list(self._pipeline.latest):
-            results.add_row(Text((record.key or b"").decode(), style="cyan"), Text((record.value or b"").decode()))
-        inside = Group(Text(f"Spark: {self._pipeline.status}", style="green"), results)
-        title = f"topic {RESULT_TOPIC}: aggregated by Spark, exactly once"
-        return [Panel(inside, title=title, title_align="left", border_style="dim")]
-
-
-def _command() -> str:
-    """How to call tidelog from here."""
-    if shutil.which("tidelog"):
-        return "tidelog"
-    installed = Path(sys.executable).with_name("tidelog")
-    try:
-        return str(installed.relative_to(Path.cwd()))
-    except ValueError:
-        return str(installed)
+        return picture(self._stream, self._pipeline, self._address, self._data, self._metrics_url, self._rates())

@@ -1,4 +1,4 @@
-"""The pipeline beside `tidelog demo`: Spark aggregates the demo's records, exactly once, into a second topic.
+"""The pipeline beside `tidelog demo`: Spark makes revenue of the demo's orders, exactly once, in a second topic.
 
 It runs as `tidelog pipeline run` in a process of its own, so that the demo neither waits for Spark nor fails with it:
 where there is no Spark or no Java it says so and goes on without. The environment variable TIDELOG_SPARK_STAMP names a
@@ -18,51 +18,51 @@ import time
 from collections import deque
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final
 
-from tidelog.model.ids import TopicName
+from tidelog.cli.demo_orders import ORDERS, PRICES_CENTS, REVENUE, WINDOW_SECONDS, Check, Revenue
 
-if TYPE_CHECKING:
-    from tidelog.client.core.record import ConsumerRecord
-
-RESULT_TOPIC: Final = TopicName("demo-by-station")
 STAMP_VARIABLE: Final = "TIDELOG_SPARK_STAMP"
 INSTALL_SECONDS_MAX: Final = 900.0
 STOP_SECONDS_MAX: Final = 4.0
-SHOWN_RESULTS: Final = 7
+SHOWN_RESULTS: Final = len(PRICES_CENTS)
 POLL_S: Final = 0.5
 
-DEFINITION: Final = """
-name = "demo-by-station"
+NAME: Final = "demo-revenue"
+
+# Amounts are decimals: sums of money are exact.
+DEFINITION: Final = f"""
+name = "{NAME}"
 trigger = "1 second"
 
-[sources.readings]
-topic = "demo"
+[sources.orders]
+topic = "{ORDERS}"
 starting = "latest"
-schema = "station string, level_m double, at double"
+schema = "product string, region string, quantity int, amount decimal(12, 2)"
 watermark = "timestamp, 1 second"
 
 [transform]
 sql = \"\"\"
-SELECT station, date_format(window.end, 'HH:mm:ss') AS until, count(*) AS readings,
-       round(min(level_m), 2) AS lowest_m, round(max(level_m), 2) AS highest_m
-FROM readings GROUP BY station, window(timestamp, '5 seconds')
+SELECT product, date_format(window.end, 'HH:mm:ss') AS until, unix_millis(window.end) AS until_ms,
+       count(*) AS orders, sum(quantity) AS pieces, sum(amount) AS revenue
+FROM orders GROUP BY product, window(timestamp, '{WINDOW_SECONDS} seconds')
 \"\"\"
 
 [sink]
-topic = "demo-by-station"
-key = "station"
-options = { exactlyOnce = "true" }
+topic = "{REVENUE}"
+key = "product"
+options = {{ exactlyOnce = "true" }}
 """
 
 
 class DemoPipeline:
     """The pipeline's process, what it says, and what it writes."""
 
-    def __init__(self, address: str, data: str) -> None:
+    def __init__(self, address: str, data: str, check: Check) -> None:
+        self.check = check
         self.status = "waiting for Spark"
         self.results = 0
-        self.latest: deque[ConsumerRecord] = deque(maxlen=SHOWN_RESULTS)
+        self.latest: deque[Revenue] = deque(maxlen=SHOWN_RESULTS)
         self._address = address
         self._folder = Path(data) / "pipelines"
         self._stopping = threading.Event()
@@ -96,7 +96,7 @@ class DemoPipeline:
         if not self._spark_is_there():
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        file = self._folder / "demo-by-station.toml"
+        file = self._folder / f"{NAME}.toml"
         file.write_text(DEFINITION)
         # From where it was when the demo last ended, too much would have to be caught up: each demo begins anew.
         checkpoint = self._folder / f"{int(time.time())}"
@@ -142,7 +142,7 @@ class DemoPipeline:
 
         with Cluster(self._address) as cluster:
             # It may be there already, from the last time.
-            Admin(cluster).create_topics([NewTopic(RESULT_TOPIC, 1)])
+            Admin(cluster).create_topics([NewTopic(REVENUE, 1)])
 
     def _follow(self, lines: IO[str]) -> None:
         for line in lines:
@@ -156,7 +156,7 @@ class DemoPipeline:
         from tidelog.client.errors import ClientError
 
         with Consumer(bootstrap_servers=self._address, isolation_level="read_committed") as consumer:
-            consumer.assign(consumer.partitions_for(RESULT_TOPIC))
+            consumer.assign(consumer.partitions_for(REVENUE))
             consumer.seek_to_end()
             while not self._stopping.is_set():
                 try:
@@ -164,5 +164,7 @@ class DemoPipeline:
                 except ClientError as error:
                     self.status = f"results cannot be read: {error}"
                     return
-                self.latest.extend(records)
-                self.results += len(records)
+                for told in filter(None, (Revenue.parse(record.value or b"") for record in records)):
+                    self.check.compare(told)
+                    self.latest.append(told)
+                    self.results += 1

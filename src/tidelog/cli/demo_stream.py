@@ -1,12 +1,10 @@
-"""What `tidelog demo` shows: a broker in a process of its own, one thread that writes readings, one that reads them.
+"""What `tidelog demo` shows: a broker in a process of its own, one thread that writes orders, one that reads them.
 
 Each thread has its own connections. The numbers for the display are plain attributes, written by one thread each.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import random
 import subprocess
 import sys
@@ -17,19 +15,15 @@ from collections import deque
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Final
 
+from tidelog.cli.demo_orders import ORDERS, Check, any_order
 from tidelog.cli.failures import BadInput
-from tidelog.model.ids import TopicName
 
 if TYPE_CHECKING:
     from tidelog.client.core.record import ConsumerRecord
 
-TOPIC: Final = TopicName("demo")
 PARTITIONS: Final = 3
-STATIONS: Final = ("Aberdeen", "Bergen", "Brest", "Cuxhaven", "Esbjerg", "Leith", "Vigo")
 BATCH_RECORDS: Final = 25
 BATCH_PAUSE_S: Final = 0.1
-# Two high waters a day would be a dull demo: here a tide takes a minute.
-TIDE_PERIOD_S: Final = 60.0
 SHOWN_RECORDS: Final = 8
 START_SECONDS_MAX: Final = 30.0
 STOP_SECONDS_MAX: Final = 30.0
@@ -84,9 +78,9 @@ class BrokerProcess:
 
 
 class Stream:
-    """Readings of tide gauges on their way through the broker."""
+    """Orders on their way through the broker."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, check: Check) -> None:
         self.written = 0
         self.read = 0
         self.read_bytes = 0
@@ -94,6 +88,7 @@ class Stream:
         self.latest: deque[ConsumerRecord] = deque(maxlen=SHOWN_RECORDS)
         self.failure: Exception | None = None
         self._address = address
+        self._check = check
         self._stop_writing = threading.Event()
         self._stop_reading = threading.Event()
         # Set when the reader knows where the topic ends: what is written from then on it will see.
@@ -110,7 +105,7 @@ class Stream:
         from tidelog.model.errors import ErrorCode
 
         with Cluster(self._address) as cluster:
-            answer = Admin(cluster).create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC]
+            answer = Admin(cluster).create_topics([NewTopic(ORDERS, PARTITIONS)])[ORDERS]
         if isinstance(answer, Rejected) and answer.code != ErrorCode.TOPIC_ALREADY_EXISTS:
             raise answer
         self._reader.start()
@@ -147,11 +142,12 @@ class Stream:
             else:
                 self.written += 1
 
+        chance = random.Random()
         with Producer(bootstrap_servers=self._address) as producer:
             while not self._stop_writing.wait(BATCH_PAUSE_S):
                 for _ in range(BATCH_RECORDS):
-                    station = random.choice(STATIONS)
-                    producer.send(TOPIC, reading(station, time.time()), station.encode(), on_delivery=count)
+                    order = any_order(chance)
+                    producer.send(ORDERS, order.value(), order.product.encode(), on_delivery=count)
                 producer.flush()
 
     def _read(self) -> None:
@@ -159,7 +155,7 @@ class Stream:
 
         wait_ms = int(BATCH_PAUSE_S * 1000)
         with Consumer(bootstrap_servers=self._address, fetch_max_wait_ms=wait_ms) as consumer:
-            partitions = consumer.partitions_for(TOPIC)
+            partitions = consumer.partitions_for(ORDERS)
             consumer.assign(partitions)
             consumer.seek_to_end()
             for partition in partitions:
@@ -169,12 +165,7 @@ class Stream:
                 records = consumer.poll(BATCH_PAUSE_S)
                 self.latest.extend(records[-SHOWN_RECORDS:])
                 self.read += len(records)
+                for record in records:
+                    self._check.count((record.key or b"").decode(errors="replace"), record.timestamp_ms)
                 self.read_bytes += sum(len(record.value or b"") + len(record.key or b"") for record in records)
                 self.end_offset = sum(consumer.high_watermark(partition) or 0 for partition in partitions)
-
-
-def reading(station: str, now: float) -> bytes:
-    """What a made-up tide gauge says at a time."""
-    phase = STATIONS.index(station) / len(STATIONS)
-    level = 2.5 + 2.0 * math.sin(2 * math.pi * (now / TIDE_PERIOD_S + phase)) + random.gauss(0, 0.02)
-    return json.dumps({"station": station, "level_m": round(level, 3), "at": round(now, 3)}).encode()
