@@ -120,4 +120,4 @@ def test_the_answer_is_what_the_general_way_makes(version: int) -> None:
     partitions = [OffsetCommitResponsePartition(0), OffsetCommitResponsePartition(1)]
     general = OffsetCommitResponse(topics=[OffsetCommitResponseTopic("orders", partitions=partitions)])
     form = CommitForm(version, request(1, 2))
-    assert form.answer((77).to_bytes(4)) == encode_response(77, general, version)
+    assert form.answer((77).to_bytes(4)) == bytes(encode_response(77, general, version))
