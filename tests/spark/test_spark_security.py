@@ -28,6 +28,7 @@ def options_of(secured: SecuredKafka, password: str | None = None) -> dict[str, 
     return {"kafka.bootstrap.servers": secured.sasl_servers, **{f"kafka.{name}": value for name, value in said.items()}}
 
 
+@pytest.mark.req("R1")
 def test_rows_go_in_and_out_of_a_secured_cluster_in_batches_and_streams(
     spark: SparkSession, secured: SecuredKafka, tmp_path: Path
 ) -> None:
