@@ -4,6 +4,8 @@ that crashes on a disk that forgets and fills up. What producers did is held aga
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -30,6 +32,23 @@ def test_a_seed_is_a_whole_life() -> None:
     assert first == second
     assert first.committed > 2
     assert first.read > 5
+
+
+def test_a_life_does_not_depend_on_how_python_hashes() -> None:
+    """Sets of names have another order in every process: nothing may be done in that order."""
+    code = "from harness.transaction_scenarios import run; print(run(12))"
+    lives = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONHASHSEED": str(number), "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for number in (0, 2)
+    ]
+
+    assert lives[0] == lives[1]
 
 
 def test_a_world_in_which_an_end_overtook_a_refusal() -> None:

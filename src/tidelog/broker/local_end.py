@@ -35,7 +35,8 @@ class LocalEnd:
         ending = self.ending
         producer_id, producer_epoch = ending.producer
         leaders = []
-        for topic, index in ending.partitions:
+        # In an order: a simulation must be the same each time.
+        for topic, index in sorted(ending.partitions):
             leader = led.get(topic, NONE_LED).get(index)
             if leader is None or leader.failed or topic == OFFSETS_TOPIC:
                 return False

@@ -83,7 +83,8 @@ class _Written:
     """The partitions of one marker, and what became of each."""
 
     def __init__(self, partitions: Iterable[TopicPartition], answer: Callable[[PartitionErrors], None]) -> None:
-        self.waiting = set(partitions)
+        # In order, so that a simulation is the same each time.
+        self.waiting = dict.fromkeys(partitions)
         self._errors: PartitionErrors = {}
         self._answer = answer
 
@@ -91,7 +92,7 @@ class _Written:
         self.done(partition, ErrorCode.NONE if outcome is None else outcome.code)
 
     def done(self, partition: TopicPartition, error: ErrorCode) -> None:
-        self.waiting.discard(partition)
+        self.waiting.pop(partition, None)
         self._errors[partition] = error
         if not self.waiting:
             self._answer(self._errors)
@@ -143,7 +144,7 @@ class MarkerSender:
         self._timer = None
         image = self._image()
         by_leader: dict[NodeId, list[TopicPartition]] = {}
-        for partition in tuple(self._delivery.missing):
+        for partition in sorted(self._delivery.missing):
             found = image.partition(*partition)
             if found is None:
                 self._delivery.deleted(partition)

@@ -290,7 +290,8 @@ class SimulatedFiles:
             for name in [*self._files, *self._directories]
             if name.startswith(prefix) and "/" not in name.removeprefix(prefix) and name != prefix
         }
-        return [DirectoryEntry(name, is_directory) for name, is_directory in names.items() if name]
+        # In an order of its own, so that a simulation is the same each time.
+        return [DirectoryEntry(name, is_directory) for name, is_directory in sorted(names.items()) if name]
 
     def sync_directory(self, path: str) -> None:
         """Makes all changes of names durable up to the last one in this directory: a journal is written in order."""

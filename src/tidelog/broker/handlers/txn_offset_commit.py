@@ -60,7 +60,7 @@ class TxnOffsetCommitHandler:
             return
         adds = call.header.api_version >= FIRST_VERSION_THAT_ADDS
         verifications = leader.log.producers.verifications
-        verification = verifications.begin(*producer, 0, starts_at_zero=False, now_ms=self._now_ms())
+        verification = verifications.begin(*producer, 0, starts_at_zero=adds, now_ms=self._now_ms())
         partition = TopicPartition(TopicName(OFFSETS_TOPIC), index)
 
         def settled(errors: dict[TopicPartition, ErrorCode]) -> None:
