@@ -219,8 +219,11 @@ def test_a_directory_that_we_format_is_one_for_kafka_too(tools: Tools) -> None:
         1,
         f"Found problem:\n  {tools.folder}/by-us does not exist\n\n",
     )
+    for levels in ("--release-version 9.9", "--release-version 4.0", "--feature group.version=0", "--feature tide=1"):
+        assert tools.ours(f"kafka-storage format -t {cluster_id.strip()} -c by-us.properties {levels}")[0] == 1
+    levels = "--release-version 4.2"
     for name, run in (("by-us", tools.ours), ("by-kafka", tools.java)):
-        assert run(f"kafka-storage format -t {cluster_id.strip()} -c {name}.properties")[0] == 0
+        assert run(f"kafka-storage format -t {cluster_id.strip()} -c {name}.properties {levels}")[0] == 0
     for name in ("by-us", "by-kafka"):
         info = tools.ours(f"kafka-storage info -c {name}.properties")
         assert info == tools.java(f"kafka-storage info -c {name}.properties")

@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from tidelog.cli.failures import BadInput
 from tidelog.cli.kafka.arguments import cluster_of
-from tidelog.model.metadata_versions import (
-    METADATA_VERSION,
-    METADATA_VERSION_NAMES,
-    level_of_release,
-    levels_of_release,
-    show_level,
-)
+from tidelog.cli.kafka.feature_levels import level_of, release_of
+from tidelog.model.metadata_versions import METADATA_VERSION, METADATA_VERSION_NAMES, levels_of_release, show_level
 
 if TYPE_CHECKING:
     from tidelog.client.cluster import Cluster
@@ -99,7 +94,7 @@ def _update(cluster: Cluster, options: argparse.Namespace) -> int:
         if options.metadata is not None or options.feature:
             raise BadInput("Can not specify `release-version` with other feature flags.")
         known = {one.name for one in describe_features(cluster).features}
-        wanted = levels_of_release(_release(options.release_version))
+        wanted = levels_of_release(release_of(options.release_version))
         levels = {name: level for name, level in wanted.items() if name in known}
     else:
         levels = _named(options)
@@ -130,44 +125,24 @@ def _named(options: argparse.Namespace) -> dict[str, int]:
     levels: dict[str, int] = {}
     if options.metadata is not None:
         print(DEPRECATED_METADATA)
-        levels[METADATA_VERSION] = _release(options.metadata)
+        levels[METADATA_VERSION] = release_of(options.metadata)
     for text in options.feature:
-        name, level = _level(text)
+        name, level = level_of(text)
         if name in levels:
             raise BadInput(f"Feature {name} was specified more than once.")
         levels[name] = level
     return levels
 
 
-def _level(text: str) -> tuple[str, int]:
-    name, equals, level = text.partition("=")
-    if not equals:
-        raise BadInput(f"Can't parse feature=level string {text}: equals sign not found.")
-    try:
-        return name.strip(), int(level)
-    except ValueError:
-        raise BadInput(
-            f"Can't parse feature=level string {text}: unable to parse {level.strip()} as a short."
-        ) from None
-
-
-def _release(text: str) -> int:
-    level = level_of_release(text)
-    if level is None:
-        known = ", ".join(METADATA_VERSION_NAMES.values())
-        raise BadInput(f"Unknown metadata.version '{text}'. Supported metadata.version are: {known}")
-    return level
-
-
 def _mapping(release: str) -> int:
-    for name, level in levels_of_release(_release(release)).items():
+    for name, level in levels_of_release(release_of(release)).items():
         print(f"{name}={level} ({release})" if name == METADATA_VERSION else f"{name}={level}")
     return 0
 
 
 def _dependencies(features: Sequence[str]) -> int:
     for text in features:
-        name, level = _level(text)
+        name, level = level_of(text)
         if name not in levels_of_release(max(METADATA_VERSION_NAMES)):
             raise BadInput(f"Unknown feature: {name}")
         needed = DEPENDENCIES.get((name, level))

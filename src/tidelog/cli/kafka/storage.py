@@ -14,16 +14,18 @@ from typing import Final, NoReturn
 from uuid import uuid4
 
 from tidelog.cli.failures import BadInput
+from tidelog.cli.kafka.feature_levels import level_of, release_of
 from tidelog.cli.kafka.initial_voters import check_voters, directory_of, voters_of, write_voters
 from tidelog.env.files import RealFiles
 from tidelog.log.checkpoints import DirectoryOwner, decode_uuid, encode_uuid, read_owner, write_owner
 from tidelog.log.errors import CorruptLog
 from tidelog.model.ids import NodeId
+from tidelog.model.metadata_versions import METADATA_VERSION, METADATA_VERSION_NAMES, levels_of_release
 from tidelog.model.properties import read_properties
 
 DEFAULT_LOG_DIR: Final = "/tmp/kafka-logs"
 DEFAULT_NODE_ID: Final = "1"
-METADATA_VERSION: Final = "4.2-IV1"
+NEWEST: Final = max(METADATA_VERSION_NAMES)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -58,8 +60,8 @@ def _read(arguments: Sequence[str]) -> argparse.Namespace:
     voters.add_argument("--standalone", "-s", action="store_true", help="A quorum of this node alone, to grow.")
     voters.add_argument("--no-initial-controllers", "-N", action="store_true", help="The quorum is there already.")
     voters.add_argument("--initial-controllers", "-I", help="The first voters, as id@host:port:directory,…")
-    format_.add_argument("--release-version", "-r", help=argparse.SUPPRESS)
-    format_.add_argument("--feature", "-f", action="append", help=argparse.SUPPRESS)
+    format_.add_argument("--release-version", "-r", help="The release whose levels the cluster begins with.")
+    format_.add_argument("--feature", "-f", action="append", default=[], help="The level of a feature, as name=level.")
     return parser.parse_args(arguments)
 
 
@@ -111,6 +113,7 @@ def _format(directories: list[Path], properties: dict[str, str], options: argpar
     except ValueError:
         raise BadInput(f"Cluster ID string {options.cluster_id} does not appear to be a valid UUID") from None
     check_voters(options, properties)
+    _check_levels(options)
     files = RealFiles()
     new = []
     for directory in directories:
@@ -140,8 +143,21 @@ def _format(directories: list[Path], properties: dict[str, str], options: argpar
                 write_voters(directory, voters)
                 kind = "dynamic metadata voter directory"
         write_owner(files, str(directory), DirectoryOwner(options.cluster_id, node_id, directory_id))
-        print(f"Formatting {kind} {directory} with metadata.version {METADATA_VERSION}.")
+        print(f"Formatting {kind} {directory} with metadata.version {METADATA_VERSION_NAMES[NEWEST]}.")
     return 0
+
+
+def _check_levels(options: argparse.Namespace) -> None:
+    """A cluster begins with the newest levels; what asks for others is told how to get them, and not left in doubt."""
+    asked = dict(map(level_of, options.feature))
+    if options.release_version is not None:
+        asked[METADATA_VERSION] = release_of(options.release_version)
+    for name, level in asked.items():
+        if level != levels_of_release(NEWEST).get(name):
+            raise BadInput(
+                f"A cluster begins with the levels of {METADATA_VERSION_NAMES[NEWEST]}, not with {name}={level}. "
+                "kafka-features changes them once it runs."
+            )
 
 
 def _owner(directory: Path) -> DirectoryOwner | None:
