@@ -47,7 +47,8 @@ def test_reading_goes_on_where_the_logs_part_even_when_the_new_one_is_longer(
 ) -> None:
     place = TopicPartition(TopicName(topic), PartitionIndex(0))
     servers = cluster.bootstrap_servers
-    first, second, _ = (NodeId(node) for node in cluster.nodes)
+    # Neither of them is the controller, which both must be able to reach while they cannot reach each other.
+    first, second = (NodeId(node) for node in cluster.nodes if node != cluster.controller)
     with Connected(servers) as connected:
         admin = Admin(connected)
         configs = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}

@@ -135,8 +135,8 @@ def fenced_members_that_leave_the_epoch_as_it_is(patch: pytest.MonkeyPatch) -> N
 def answers_before_they_are_safe(patch: pytest.MonkeyPatch) -> None:
     def hasty(self: Runtime[Any, Any]) -> None:
         while self._waiting and not self._running:
-            entry = self._waiting.popleft()
-            entry.answer(entry.outcome)
+            _, answer, outcome = self._waiting.popleft()
+            answer(outcome)
 
     patch.setattr(Runtime, "_answer_committed", hasty)
 
