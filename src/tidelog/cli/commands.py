@@ -23,7 +23,7 @@ INTERRUPTED: Final = 130
 # Command -> (module in tidelog.cli, its attribute, the line in `tidelog --help`).
 COMMANDS: Final = {
     "up": ("server", "up", "Start a broker here and now."),
-    "demo": ("demo", "demo", "Start a broker and watch orders flow through it and through Spark."),
+    "demo": ("demo", "demo", "Watch orders flow through a broker and Spark."),
     "topics": ("topics", "topics", "Create, list, describe, alter and delete topics."),
     "produce": ("produce", "produce", "Write lines to a topic."),
     "consume": ("consume", "consume", "Read records of a topic."),

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeVar
 
-from tidelog.controller.features import ELIGIBLE_LEADER_REPLICAS
 from tidelog.controller.rules import MIN_INSYNC_REPLICAS
 from tidelog.controller.state import Controller
 from tidelog.machine.runtime import RECORDS_PER_BATCH_MAX, Result
@@ -28,7 +27,7 @@ from tidelog.model.topic_settings import (
     topic_config,
     topic_defaults,
 )
-from tidelog.wire.messages.metadata_records import ClearElrRecord, ConfigRecord
+from tidelog.wire.messages.metadata_records import ConfigRecord, PartitionChangeRecord
 from tidelog.wire.schema import Message
 
 ChangeT = TypeVar("ChangeT")
@@ -197,11 +196,22 @@ def _records(controller: Controller, resource: ConfigResource, values: Mapping[s
 
 
 def _forget_eligible_leaders(controller: Controller, resource: ConfigResource) -> list[Message]:
-    if controller.image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) == 0:
-        return []
+    """Of partitions that have an ISR: where nobody is left in it nothing becomes committed, and those who are eligible
+    are all that is known."""
+    image = controller.image
     if resource.type is ResourceType.TOPIC:
-        return [ClearElrRecord(topic_name=resource.name)]
-    return [ClearElrRecord()] if resource == ALL_BROKERS else []
+        named = image.topic(resource.name)
+        topics = [] if named is None else [named]
+    else:
+        topics = list(image.topics_by_name.values()) if resource == ALL_BROKERS else []
+    return [
+        PartitionChangeRecord(
+            partition_id=index, topic_id=topic.topic_id, eligible_leader_replicas=[], last_known_elr=[]
+        )
+        for topic in topics
+        for index, partition in topic.partitions.items()
+        if partition.isr and (partition.eligible_leader_replicas or partition.last_known_elr)
+    ]
 
 
 def _check_resource(controller: Controller, resource: ConfigResource) -> None:
