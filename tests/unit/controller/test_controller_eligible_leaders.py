@@ -79,3 +79,20 @@ def test_another_floor_for_the_isr_makes_nobody_eligible(setting: str, remembere
     topic = ConfigResource(ResourceType.TOPIC, "tides")
     cluster.run(alter, [(topic, [Alteration(setting, Operation.SET, "1")])])
     assert cluster.partition("tides").eligible_leader_replicas == remembered
+
+
+def test_another_floor_forgets_nobody_where_nobody_is_in_sync() -> None:
+    """Nothing becomes committed there, so that those who were eligible still have all that is."""
+    cluster = desk()
+    for node in (3, 2, 1):
+        cluster.beat(node, want_fence=True)
+    before = cluster.partition("tides")
+    assert before.isr == ()
+    topic = ConfigResource(ResourceType.TOPIC, "tides")
+
+    cluster.run(alter, [(topic, [Alteration("min.insync.replicas", Operation.SET, "1")])])
+
+    after = cluster.partition("tides")
+    assert after.eligible_leader_replicas == before.eligible_leader_replicas != ()
+    cluster.beat(1)
+    assert cluster.partition("tides").leader == 1
