@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import socket
-from pathlib import Path
+import stat
 
 from pyspark.sql import SparkSession
 
@@ -22,14 +22,10 @@ def test_java_reads_arrow_without_a_check_for_each_value(spark: SparkSession) ->
 def test_java_speaks_to_pythons_over_sockets_that_acknowledge_at_once(spark: SparkSession) -> None:
     def family() -> list[str]:
         """Which sockets the process of a task has open."""
-        found = []
-        for descriptor in Path("/proc/self/fd").iterdir():
-            try:
-                if str(descriptor.readlink()).startswith("socket:"):
-                    found.append(socket.socket(fileno=os.dup(int(descriptor.name))).family.name)
-            except OSError:
-                pass  # The one that lists them is gone already.
-        return found
+        # Looked at while they are listed: so the descriptor that lists them is still there when its turn comes.
+        with os.scandir("/proc/self/fd") as listed:
+            sockets = [int(entry.name) for entry in listed if stat.S_ISSOCK(entry.stat().st_mode)]
+        return [socket.socket(fileno=os.dup(number)).family.name for number in sockets]
 
     families = spark.sparkContext.parallelize([0], 1).map(lambda _: family()).collect()[0]
     assert families and set(families) == {"AF_UNIX"}

@@ -53,4 +53,7 @@ class LogCutting:
             except (OSError, CorruptLog) as error:
                 # Deleted or compacted meanwhile; the cut itself sees what there is.
                 log.debug("a cut could not be prepared", partition=str(partition), reason=str(error))
+            except Exception:
+                # A mistake of ours: said, and no reason never to fetch again what waits for this.
+                log.exception("a cut could not be prepared", partition=str(partition))
         self._loop.call_soon_threadsafe(lambda: then(known, self._now_ms()))

@@ -6,11 +6,10 @@ what it can commit; for all else, and for every error, it steps aside and the re
 
 from __future__ import annotations
 
-from typing import Final
-
 from tidelog.broker.call import AnswersInOrder, Calls
 from tidelog.broker.connection import ReadsRuns
 from tidelog.broker.group_coordinator import GroupCoordinator
+from tidelog.broker.known_forms import KnownForms
 from tidelog.groups.offsets.repeated import CommitRun, RepeatedCommit
 from tidelog.groups.refusals import refusal
 from tidelog.model.errors import ProtocolError
@@ -18,10 +17,6 @@ from tidelog.wire.commit_form import CommitForm, CommitReader, RunOfCommits, Tex
 from tidelog.wire.compiler import Output
 from tidelog.wire.frames import encode_response
 from tidelog.wire.messages.offset_commit import OffsetCommitRequest
-
-# About 2 KB each. When they are too many, they are forgotten and learned anew, but not all the time.
-FORMS_MAX: Final = 4096
-FORGET_INTERVAL_MS: Final = 60_000
 
 
 class KnownCommit(RepeatedCommit):
@@ -68,14 +63,13 @@ class RepeatedCommits:
 
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
-        self._forms: dict[Texts, KnownCommit] = {}
-        self._forgot_ms = -FORGET_INTERVAL_MS
+        self._forms: KnownForms[Texts, KnownCommit] = KnownForms()
 
     def learn(
         self, version: int, frame: memoryview, request: OffsetCommitRequest, known: ReadsRuns | None
     ) -> CommitReader | None:
         """Remember the form of a request that went the usual way; gives the reader for the next ones."""
-        if len(self._forms) >= FORMS_MAX and not self._forget():
+        if not self._forms.has_room(self._groups.now_ms()):
             return None
         reader = known if isinstance(known, CommitReader) else CommitReader()
         texts = reader.learn(version, frame, request)
@@ -84,14 +78,6 @@ class RepeatedCommits:
         if texts not in self._forms:
             self._forms[texts] = KnownCommit(version, request)
         return reader
-
-    def _forget(self) -> bool:
-        now_ms = self._groups.now_ms()
-        if now_ms - self._forgot_ms < FORGET_INTERVAL_MS:
-            return False
-        self._forgot_ms = now_ms
-        self._forms.clear()
-        return True
 
     def stage(
         self, connection: AnswersInOrder, reader: CommitReader, view: memoryview, position: int, end: int

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from tidelog.broker.call import AnswersInOrder, Calls
 from tidelog.broker.connection import ReadsRuns
+from tidelog.broker.known_forms import KnownForms
 from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import LedPartitions
 from tidelog.wire.compiler import Output
@@ -24,9 +25,6 @@ from tidelog.wire.produce_run import ProducePart, RunReader, run_reader
 LEADER_ACKS: Final = 1
 ALL_ACKS: Final = -1
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
-# About 1 KB each. When they are too many, they are forgotten and learned anew, but not all the time.
-FORMS_MAX: Final = 4096
-FORGET_INTERVAL_MS: Final = 60_000
 
 
 class KnownForm(ProduceForm):
@@ -93,8 +91,7 @@ class RepeatedProduce:
         self._frame_bytes_max = frame_bytes_max
         self._partitions = partitions
         self._turn = turn
-        self._forms: dict[bytes, KnownForm] = {}
-        self._forgot_ms = -FORGET_INTERVAL_MS
+        self._forms: KnownForms[bytes, KnownForm] = KnownForms()
 
     def learn(
         self, version: int, frame: memoryview, request: ProduceRequest, known: ReadsRuns | None
@@ -106,7 +103,7 @@ class RepeatedProduce:
         if head is None:
             return None
         if head not in self._forms:
-            if len(self._forms) >= FORMS_MAX and not self._forget():
+            if not self._forms.has_room(self._turn.now_ms):
                 return None
             form = KnownForm(version, request, head)
             form.leader = self._leader(form)
@@ -114,14 +111,6 @@ class RepeatedProduce:
                 return None
             self._forms[head] = form
         return run_reader(len(head))
-
-    def _forget(self) -> bool:
-        now_ms = self._turn.now_ms
-        if now_ms - self._forgot_ms < FORGET_INTERVAL_MS:
-            return False
-        self._forgot_ms = now_ms
-        self._forms.clear()
-        return True
 
     def stage(
         self, connection: AnswersInOrder, reader: RunReader, view: memoryview, position: int, end: int

@@ -15,14 +15,13 @@ from tidelog.metadata.image import (
     ClusterImage,
     ConfigResource,
     ControllerRegistration,
-    Endpoint,
-    FeatureRange,
     LeaderRecoveryState,
     PartitionRegistration,
     QuotaEntity,
     ResourceType,
     TopicImage,
 )
+from tidelog.metadata.told import endpoints_of, features_of
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionIndex, ProducerId, TopicId, TopicName
 from tidelog.wire.messages import metadata_records as wire
 from tidelog.wire.schema import Message
@@ -276,14 +275,8 @@ def _register_broker(draft: ImageDraft, record: wire.RegisterBrokerRecord) -> No
             broker_id=broker_id,
             epoch=record.broker_epoch,
             incarnation_id=record.incarnation_id,
-            endpoints={
-                point.name: Endpoint(point.name, point.host, point.port, point.security_protocol)
-                for point in record.end_points
-            },
-            features={
-                feature.name: FeatureRange(feature.min_supported_version, feature.max_supported_version)
-                for feature in record.features
-            },
+            endpoints=endpoints_of(record.end_points),
+            features=features_of(record.features),
             rack=record.rack,
             fenced=record.fenced,
             in_controlled_shutdown=record.in_controlled_shutdown,
@@ -333,14 +326,8 @@ def _register_controller(draft: ImageDraft, record: wire.RegisterControllerRecor
         ControllerRegistration(
             controller_id=controller_id,
             incarnation_id=record.incarnation_id,
-            endpoints={
-                point.name: Endpoint(point.name, point.host, point.port, point.security_protocol)
-                for point in record.end_points
-            },
-            features={
-                feature.name: FeatureRange(feature.min_supported_version, feature.max_supported_version)
-                for feature in record.features
-            },
+            endpoints=endpoints_of(record.end_points),
+            features=features_of(record.features),
         ),
     )
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import MappingProxyType
 
 from tidelog.broker.call import Call
 from tidelog.broker.commands import Commands
 from tidelog.controller.brokers import register
-from tidelog.metadata.image import BrokerRegistration, Endpoint, FeatureRange
+from tidelog.metadata.image import BrokerRegistration
+from tidelog.metadata.told import endpoints_of, features_of
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NodeId
 from tidelog.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -44,18 +44,8 @@ def registration_of(request: BrokerRegistrationRequest) -> BrokerRegistration:
         broker_id=NodeId(request.broker_id),
         epoch=request.previous_broker_epoch,
         incarnation_id=request.incarnation_id,
-        endpoints=MappingProxyType(
-            {
-                listener.name: Endpoint(listener.name, listener.host, listener.port, listener.security_protocol)
-                for listener in request.listeners
-            }
-        ),
-        features=MappingProxyType(
-            {
-                feature.name: FeatureRange(feature.min_supported_version, feature.max_supported_version)
-                for feature in request.features
-            }
-        ),
+        endpoints=endpoints_of(request.listeners),
+        features=features_of(request.features),
         rack=request.rack,
         directories=tuple(request.log_dirs),
     )

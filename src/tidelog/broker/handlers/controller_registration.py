@@ -5,7 +5,8 @@ from __future__ import annotations
 from tidelog.broker.call import Call
 from tidelog.broker.commands import Commands
 from tidelog.controller.controllers import register_controller
-from tidelog.metadata.image import ControllerRegistration, Endpoint, FeatureRange
+from tidelog.metadata.image import ControllerRegistration
+from tidelog.metadata.told import endpoints_of, features_of
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NodeId
 from tidelog.wire.messages.controller_registration import (
@@ -33,12 +34,6 @@ def registration_of(request: ControllerRegistrationRequest) -> ControllerRegistr
     return ControllerRegistration(
         controller_id=NodeId(request.controller_id),
         incarnation_id=request.incarnation_id,
-        endpoints={
-            listener.name: Endpoint(listener.name, listener.host, listener.port, listener.security_protocol)
-            for listener in request.listeners
-        },
-        features={
-            feature.name: FeatureRange(feature.min_supported_version, feature.max_supported_version)
-            for feature in request.features
-        },
+        endpoints=endpoints_of(request.listeners),
+        features=features_of(request.features),
     )
