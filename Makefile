@@ -19,7 +19,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint format unit clients clients-apache spark bench bench-spark sim soak soak-spark docs lock bytecode kafka connector languages debian clean
+.PHONY: help setup run test lint format unit clients clients-apache spark bench bench-spark sim soak soak-spark docs lock bytecode kafka connector lakes languages debian clean
 
 help:  ## this list
 	@awk 'BEGIN { FS = ":.*## "; print "\n  \033[1mTidelog\033[0m: a Kafka-compatible streaming platform in Python\n" } \
@@ -30,7 +30,7 @@ run: $(STAMPS)/runtime bytecode  ## start the platform on 127.0.0.1:9092 and sho
 	@($(MAKE) --no-print-directory $(STAMPS)/spark-runtime >$(VENV)/spark-install.log 2>&1 &) ; \
 	    TIDELOG_SPARK_STAMP=$(STAMPS)/spark-runtime $(BIN)/tidelog demo
 
-test: setup bytecode kafka connector languages debian lint  ## set up everything, then linters, types, import contracts and all tests
+test: setup bytecode kafka connector lakes languages debian lint  ## set up everything, then linters, types, import contracts and all tests
 	$(PYTEST) $(PYTEST_ARGS)
 
 lint: setup $(STAMPS)/spark  ## ruff, mypy --strict (the package and the programs beside it), import contracts
@@ -52,7 +52,7 @@ clients: setup kafka debian  ## the tests with real clients against our broker
 clients-apache: setup kafka debian  ## the same tests against a real Apache Kafka: are the tests themselves right?
 	TIDELOG_TEST_SERVER=apache $(PYTEST) tests/clients $(PYTEST_ARGS)
 
-spark: setup $(STAMPS)/spark kafka connector debian  ## the tests with Spark: our source and sink, and Spark's own Kafka connector
+spark: setup $(STAMPS)/spark kafka connector lakes debian  ## the tests with Spark: our source and sink, Spark's own Kafka connector, lakes
 	$(PYTEST) tests/spark $(PYTEST_ARGS)
 
 bench: setup bytecode kafka $(STAMPS)/bench  ## ours beside Apache Kafka in one run; writes docs/benchmarks.md (BENCH_ARGS=--quick: 4 minutes)
@@ -87,6 +87,9 @@ kafka:
 connector: $(STAMPS)/spark
 	@scripts/spark_connector.sh
 
+lakes: $(STAMPS)/spark
+	@scripts/spark_lakes.sh
+
 languages:
 	@PYTHON=$(BIN)/python scripts/other_languages.sh
 
@@ -96,7 +99,7 @@ debian:
 lock: setup  ## pin the newest versions of all dependencies again
 	$(BIN)/python -m venv $(VENV)/lock
 	$(VENV)/lock/bin/pip --disable-pip-version-check --quiet install pip-tools
-	for name in build runtime dev bench languages spark spark-connect spark-connector; do \
+	for name in build runtime dev bench languages spark spark-connect spark-connector spark-delta spark-iceberg; do \
 	    $(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
 	        --no-emit-trusted-host --strip-extras --allow-unsafe --output-file=requirements/$$name.txt requirements/$$name.in; \
 	done

@@ -33,6 +33,8 @@ DEFAULTS: Final = {
     # On a busy machine a Python process may take longer to start than Spark's 15 seconds.
     "spark.python.authenticate.socketTimeout": "120s",
     FILTERS_SETTING: "true",
+    # Spark 4.1 cannot ask our streams where to end: else `available-now` would end after a batch that is done again.
+    "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
 }
 # Executors elsewhere have to reach the driver: only where all is on one machine it hides behind the loopback.
 LOCAL_DEFAULTS: Final = {

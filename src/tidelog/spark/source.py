@@ -6,6 +6,8 @@ interpreter that reads no rows and writes none, so that what only those need is 
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -45,9 +47,14 @@ class FoundSource(DataSource):
         return BatchReader(parse_read_options(self.options, streaming=False), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from tidelog.spark.stream_reader import StreamReader
+        options = parse_read_options(self.options, streaming=True)
+        if find_spec("pyspark.sql.streaming.datasource") is None:
+            from tidelog.spark.stream_unlimited import UnlimitedStreamReader
 
-        return StreamReader(parse_read_options(self.options, streaming=True), schema)
+            return UnlimitedStreamReader(options, schema)
+        from tidelog.spark.stream_limits import LimitedStreamReader
+
+        return LimitedStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         if overwrite:

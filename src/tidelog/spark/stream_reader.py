@@ -1,22 +1,16 @@
-"""`spark.readStream.format("tidelog")`: how far each micro-batch goes, with offsets that Spark keeps in its checkpoint.
+"""`spark.readStream.format("tidelog")`: the records between two positions, which Spark keeps in its checkpoint.
 
 The driver's half lives in one process for as long as the query runs and keeps its connection. Partitions that are added
 are read from their beginning. Progress is written to a consumer group if one is named, so that lag tools see the query.
+How far a micro-batch goes is asked differently by each Spark: `stream_limits.py` and `stream_unlimited.py` answer.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructType
 
 from tidelog.client.errors import ClientError, Rejected
@@ -26,21 +20,21 @@ from tidelog.spark.between_tasks import settle
 from tidelog.spark.errors import DataLoss
 from tidelog.spark.log_ends import LogEnds
 from tidelog.spark.options import ReadOptions
-from tidelog.spark.planning import limited, ranges, waiting_offsets
+from tidelog.spark.planning import ranges
 from tidelog.spark.positions import Positions, PositionTree, positions_of, tree_of
 from tidelog.spark.rows import RowsForSpark
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads topics as they grow."""
+class StreamReader(DataSourceStreamReader):
+    """Reads topics as they grow; whoever inherits says how far."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._rows = RowsForSpark(options.typed, schema)
         # Opened by the first question in the driver: the reader itself travels to the executors.
         self._ends: LogEnds | None = None
+        # Where a query ends that takes only what is there now.
         self._target: Positions | None = None
-        self._waited_since: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_ends": None}
@@ -48,29 +42,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> PositionTree:
         ends = self._asking()
         return tree_of(ends.resolve(self._options.starting, ends.partitions(), "startingOffsets"))
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        if self._options.offsets_per_trigger_max is None:
-            return ReadAllAvailable()
-        return ReadMaxRows(self._options.offsets_per_trigger_max)
-
-    def latestOffset(self, start: Mapping[str, Mapping[str, int]], limit: ReadLimit) -> PositionTree:
-        begin = positions_of(start)
-        end = self._available(begin)
-        if self._should_wait(waiting_offsets(begin, end)):
-            return tree_of(begin)
-        if isinstance(limit, ReadMaxRows):
-            new = {partition: Offset(0) for partition in end.keys() - begin.keys()}
-            end = limited(self._from_earliest(begin | new, set(new)), end, limit.max_rows)
-        return tree_of(end)
-
-    def reportLatestOffset(self) -> PositionTree | None:
-        ends = self._asking()
-        return tree_of(ends.latest(ends.partitions()))
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        ends = self._asking()
-        self._target = ends.latest(ends.partitions())
 
     def partitions(
         self, start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]
@@ -136,6 +107,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             latest = self._target
         else:
             latest = ends.latest(ends.partitions())
+        self._check_that_nothing_is_lost(begin, latest)
+        return {
+            partition: Offset(max(offset, begin.get(partition, Offset(0)))) for partition, offset in latest.items()
+        } | {partition: offset for partition, offset in begin.items() if partition not in latest}
+
+    def _check_that_nothing_is_lost(self, begin: Positions, latest: Positions) -> None:
         for partition, offset in begin.items():
             known = latest.get(partition)
             if known is None and self._target is None:
@@ -143,9 +120,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             elif known is not None and known < offset:
                 said = f"{partition} ends at offset {known}, and the query was at offset {offset} already"
                 self._lost(f"{said}: was the topic deleted and made again?")
-        return {
-            partition: Offset(max(offset, begin.get(partition, Offset(0)))) for partition, offset in latest.items()
-        } | {partition: offset for partition, offset in begin.items() if partition not in latest}
 
     def _lost(self, said: str) -> None:
         if self._options.fail_on_data_loss:
@@ -154,17 +128,3 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _from_earliest(self, begin: Positions, new: set[Any]) -> Positions:
         """Where new partitions begin, which need not be 0."""
         return begin | self._asking().earliest(sorted(new)) if new else begin
-
-    def _should_wait(self, waiting: int) -> bool:
-        """Whether a trigger finds too little (`minOffsetsPerTrigger`) and has not waited too long for more."""
-        least = self._options.offsets_per_trigger_min
-        if least is None or waiting >= least or self._target is not None or not waiting:
-            self._waited_since = None
-            return False
-        now = time.monotonic()
-        if self._waited_since is None:
-            self._waited_since = now
-        if now - self._waited_since >= self._options.trigger_delay_max_ms / 1000:
-            self._waited_since = None
-            return False
-        return True

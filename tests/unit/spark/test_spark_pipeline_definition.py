@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
-from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from tidelog.spark.pipeline.definition import InvalidPipeline, parse_definition, read_definition
-from tidelog.spark.pipeline.lakes import LAKES, NoPackageFits, lake_settings
-from tidelog.spark.pipeline.running import batches_after, essence, lag_of
+from tidelog.spark.pipeline.lakes import LAKES, NoPackageFits, is_table_name, lake_settings
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "pipelines"
 SIMPLE: dict[str, Any] = {
@@ -87,7 +84,7 @@ def test_a_lake_gets_the_package_that_is_built_for_the_spark_that_runs() -> None
 
 
 def test_a_lake_that_is_not_built_for_this_spark_is_refused_unless_the_pipeline_brings_jars_itself() -> None:
-    with pytest.raises(NoPackageFits, match=r"Iceberg .* Spark 4\.3\.0; there are for 4\.0 and 4\.1"):
+    with pytest.raises(NoPackageFits, match=r"Iceberg .* Spark 4\.3\.0: pip install 'pyspark==4\.1\.\*'"):
         lake_settings("iceberg", (), {}, "4.3.0")
     assert lake_settings("iceberg", ("a:b:1",), {}, "4.3.0")["spark.jars.packages"] == "a:b:1"
     own = {"spark.jars": "/jars/iceberg.jar", "spark.sql.extensions": "mine"}
@@ -95,47 +92,22 @@ def test_a_lake_that_is_not_built_for_this_spark_is_refused_unless_the_pipeline_
     assert lake_settings("parquet", (), {"spark.cores.max": "1"}, "4.3.0") == {"spark.cores.max": "1"}
 
 
+@pytest.mark.parametrize(
+    ("format_", "path", "named"),
+    [
+        ("iceberg", "lake.sales.orders", True),
+        ("iceberg", "/lake/orders", False),
+        ("delta", "orders", False),
+        ("parquet", "orders", False),
+    ],
+)
+def test_a_table_of_iceberg_is_named_and_others_are_folders(format_: str, path: str, named: bool) -> None:
+    assert is_table_name(format_, path) is named
+
+
 def test_settings_of_kafka_hold_for_all_sources_and_the_sink() -> None:
     definition = parse_definition(SIMPLE | {"kafka": {"security.protocol": "SSL"}}, "simple")
     assert definition.kafka_options() == {"kafka.security.protocol": "SSL"}
-
-
-def progress(batch_id: int, rows: int, *steps: str) -> StreamingQueryProgress:
-    """As Spark Connect brings it: the sums over the sources are left to the reader."""
-    source = {"description": "", "startOffset": {}, "endOffset": {}, "latestOffset": {}, "numInputRows": rows}
-    source |= {"inputRowsPerSecond": 1.0, "processedRowsPerSecond": 2.0}
-    told = {"id": str(UUID(int=1)), "runId": str(UUID(int=2)), "name": "orders", "timestamp": "", "batchId": batch_id}
-    told |= {"batchDuration": 5, "durationMs": dict.fromkeys(steps, 5), "stateOperators": [], "sources": [source]}
-    return StreamingQueryProgress.fromJson(told | {"sink": {"description": "", "numOutputRows": 0, "metrics": {}}})
-
-
-def test_a_batch_is_told_once_when_it_ran_and_not_while_it_is_awaited() -> None:
-    seen = [progress(3, 9, "addBatch"), progress(4, 0, "latestOffset"), progress(4, 7, "latestOffset", "addBatch")]
-
-    assert [(each.batchId, each.numInputRows) for each in batches_after(2, seen)] == [(3, 9), (4, 7)]
-    assert batches_after(3, seen[:2]) == []
-
-
-def test_the_lag_is_what_sources_have_beyond_the_batch() -> None:
-    sources = [{"latestOffset": '{"t": {"0": 10, "1": 7}}', "endOffset": {"t": {"0": 4, "1": 7}}}, {"endOffset": None}]
-
-    assert lag_of(sources) == 6
-    assert lag_of([{"endOffset": None}]) is None
-
-
-def test_of_a_failure_inside_of_spark_the_sentence_that_matters_is_told() -> None:
-    text = (
-        "[STREAM_FAILED] Query terminated with exception: Traceback (most recent call last):\n  File x\n"
-        "tidelog.spark.errors.DataLoss: Offsets 1 to 3 of t-0 are gone.\n SQLSTATE: 38000\n=== Streaming Query ==="
-    )
-
-    assert essence(text) == "Offsets 1 to 3 of t-0 are gone."
-
-
-def test_an_error_of_java_that_comes_alone_is_told_by_what_it_says() -> None:
-    called = "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext."
-    text = f"{called}\n: org.apache.spark.SparkException: No such master.\n\tat org.apache.spark.SparkContext$.x(y:1)"
-    assert essence(text) == "No such master."
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ source.streamReader(source.schema())
 print(" ".join(sys.modules))
 """
     loaded = set(said_by(program).split())
-    assert "tidelog.spark.stream_reader" in loaded
+    assert "tidelog.spark.stream_limits" in loaded
     assert loaded.isdisjoint(FOR_TASKS)
 
 

@@ -24,6 +24,7 @@ from tidelog.spark.batch_reader import BatchReader, RangePartition
 from tidelog.spark.errors import DataLoss, InvalidOption, ReadFailed
 from tidelog.spark.options import parse_read_options
 from tidelog.spark.schema import full_schema
+from tidelog.spark.stream_limits import LimitedStreamReader
 from tidelog.spark.stream_reader import StreamReader
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -254,7 +255,7 @@ def test_a_stream_reads_segments_too(broker: tidelog.Broker, topic: str) -> None
         "via": "segments",
         "startingOffsets": "earliest",
     }
-    stream = StreamReader(parse_read_options(given, streaming=True), full_schema(True))
+    stream = LimitedStreamReader(parse_read_options(given, streaming=True), full_schema(True))
     stream.prepareForTriggerAvailableNow()
     start = stream.initialOffset()
     end = stream.latestOffset(start, stream.getDefaultReadLimit())

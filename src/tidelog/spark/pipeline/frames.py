@@ -18,6 +18,7 @@ from tidelog.spark.pipeline.definition import (
     SinkDefinition,
     SourceDefinition,
 )
+from tidelog.spark.pipeline.lakes import is_table_name
 
 RECORD_COLUMNS = ("key", "value", "headers", "topic", "partition")
 
@@ -33,7 +34,9 @@ def start_query(spark: SparkSession, definition: PipelineDefinition, checkpoint:
     else:
         writer = writer.trigger(processingTime=definition.trigger)
     if sink.format is not None:
-        return writer.format(sink.format).partitionBy(*sink.partition_by).start(sink.path)
+        assert sink.path is not None
+        writer = writer.format(sink.format).partitionBy(*sink.partition_by)
+        return writer.toTable(sink.path) if is_table_name(sink.format, sink.path) else writer.start(sink.path)
     if sink.topic is not None:
         writer = writer.option("topic", sink.topic)
     writer = writer.options(**{**definition.kafka_options(), **sink.options})

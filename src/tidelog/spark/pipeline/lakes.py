@@ -19,28 +19,35 @@ class Lake:
     # The package by the version of Spark that it is built for.
     packages: Mapping[str, str]
     settings: Mapping[str, str]
+    # Whether its tables have names in a catalog, or are folders.
+    is_named: bool
 
 
 LAKES: Final[Mapping[str, Lake]] = {
     "delta": Lake(
         "Delta",
-        {version: f"io.delta:delta-spark_{version}_2.13:4.4.0" for version in ("4.0", "4.1", "4.2")},
+        {version: f"io.delta:delta-spark_{version}_2.13:4.4.0" for version in ("4.1", "4.2")},
         {
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         },
+        is_named=False,
     ),
     "iceberg": Lake(
         "Iceberg",
-        {
-            "4.0": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
-            "4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
-        },
+        {"4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"},
         {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"},
+        is_named=True,
     ),
 }
 # Settings that bring jars in another way than by `packages` of the sink.
 JAR_SETTINGS: Final = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+
+
+def is_table_name(format_: str, path: str) -> bool:
+    """Whether a sink is a table of a catalog, which Spark makes if it is not there, and not a folder."""
+    lake = LAKES.get(format_)
+    return lake is not None and lake.is_named and "/" not in path
 
 
 class NoPackageFits(ValueError):
@@ -64,7 +71,7 @@ def lake_settings(
 
 
 def _sentence(lake: Lake, spark_version: str) -> str:
-    *others, last = lake.packages
-    known = f"{', '.join(others)} and {last}"
-    message = f"No release of {lake.name} is known here that is built for Spark {spark_version}; there are for {known}"
-    return f"{message}. If there is one by now, name it: packages = ['group:artifact:version'] in [sink]."
+    *_, newest = lake.packages
+    message = f"No release of {lake.name} is known here that is built for Spark {spark_version}"
+    message += f": pip install 'pyspark=={newest}.*', the newest for which there is one"
+    return f"{message}. If there is one for yours by now, name it: packages = ['group:artifact:version'] in [sink]."

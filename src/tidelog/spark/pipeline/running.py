@@ -8,30 +8,28 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidelog.spark.java import NoJava
 from tidelog.spark.pipeline.definition import PipelineDefinition
 from tidelog.spark.pipeline.frames import start_query
 from tidelog.spark.pipeline.registry import PipelineState, Registry
+from tidelog.spark.pipeline.told import batches_after, essence, lag_of
 from tidelog.spark.processes import SparkDidNotStart
 from tidelog.spark.session import is_connect, spark_session
 
 FAILURES_MAX: Final = 5
 RESTART_PAUSE_S: Final = 2.0
 POLL_S: Final = 1
-# The step of a batch in which its rows go to the sink.
-RAN: Final = "addBatch"
 STDERR: Final = 2
 
 Tell = Callable[[PipelineState], None]
@@ -94,7 +92,8 @@ class PipelineRun:
                 self._follow(start(), end)
                 self._say(status="stopped" if self._stopping or _is_over(end) else "finished", failure=None)
                 return
-            except (StreamingQueryException, PySparkException) as error:
+            # Of Java's own errors only those that Spark knows are PySpark's: jars for another Spark are none of them.
+            except (PySparkException, Py4JError) as error:
                 failures = 1 if self._state.batch_id > batch_before else failures + 1
                 sentence = essence(str(error))
                 if failures >= FAILURES_MAX:
@@ -143,40 +142,6 @@ def _words_into(log: Path) -> Iterator[None]:
     finally:
         os.dup2(terminal, STDERR)
         os.close(terminal)
-
-
-def batches_after(told: int, progresses: Iterable[StreamingQueryProgress]) -> list[StreamingQueryProgress]:
-    """What ran since. While there is nothing to do Spark tells of the batch to come, again and again: it is no news."""
-    return [each for each in progresses if each.batchId > told and RAN in each.durationMs]
-
-
-def lag_of(sources: Sequence[Any]) -> int | None:
-    """How many offsets are behind what the sources had when the batch was planned; None when none of them says."""
-    import json
-
-    total, known = 0, False
-    for source in sources:
-        latest, end = source.get("latestOffset"), source.get("endOffset")
-        latest, end = (json.loads(each) if isinstance(each, str) else each for each in (latest, end))
-        if not isinstance(latest, dict) or not isinstance(end, dict):
-            continue
-        known = True
-        for topic, partitions in latest.items():
-            total += sum(max(0, offset - end.get(topic, {}).get(one, 0)) for one, offset in partitions.items())
-    return total if known else None
-
-
-def essence(text: str) -> str:
-    """The sentence that matters: of a Python traceback in Java's, the last line of Python's."""
-    lines = [line.strip() for line in text.split("=== Streaming Query ===")[0].splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("tidelog.") and ": " in line]
-    if ours:
-        return ours[-1].partition(": ")[2]
-    # An error of Java's that comes alone: what was called, then ": " with the class of the error and what it says.
-    causes = [line for line in lines if line.startswith(": ")]
-    if causes:
-        return causes[0].removeprefix(": ").partition(": ")[2] or causes[0].removeprefix(": ")
-    return lines[0] if lines else text
 
 
 def _let_finish(query: StreamingQuery) -> None:
