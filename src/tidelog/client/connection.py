@@ -25,7 +25,9 @@ from tidelog.wire.schema import Request, Response, VersionRange
 
 SOFTWARE_NAME: Final = "tidelog"
 CONNECT_TIMEOUT_S: Final = 10.0
-RECEIVE_BYTES: Final = 1024 * 1024
+# The beginning of an answer, or all of a short one: the rest of a long one is read to where it stays.
+RECEIVE_BYTES: Final = 16 * 1024
+DECRYPTED_BYTES: Final = 1024 * 1024
 
 R = TypeVar("R", bound=Response)
 
@@ -171,12 +173,23 @@ class Connection:
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return 0
 
-    def _receive(self) -> bytes | None:
-        """What has come, empty at the end; None when TLS has no whole record yet."""
-        if not isinstance(self._socket, ssl.SSLSocket):
-            return self._socket.recv(RECEIVE_BYTES)
-        try:
+    def _receive(self) -> list[Answer] | None:
+        """The answers that have come as a whole; None at the end."""
+        if isinstance(self._socket, ssl.SSLSocket):
+            data = self._decrypted()
+            return None if data == b"" else self._conversation.receive(data or b"")
+        room = self._conversation.room()
+        if room is None:
             data = self._socket.recv(RECEIVE_BYTES)
+            return self._conversation.receive(data) if data else None
+        count = self._socket.recv_into(room)
+        return self._conversation.filled(count) if count else None
+
+    def _decrypted(self) -> bytes | None:
+        """What has come by TLS, empty at the end; None when there is no whole record yet."""
+        assert isinstance(self._socket, ssl.SSLSocket)
+        try:
+            data = self._socket.recv(DECRYPTED_BYTES)
             # What is decrypted already no `select` would report.
             while waiting := self._socket.pending():
                 data += self._socket.recv(waiting)
@@ -191,14 +204,11 @@ class Connection:
         try:
             if not wait([self], [], deadline.remaining_s())[0]:
                 raise RequestExpired(f"{self.address} did not answer in time.")
-            data = self._receive()
-            if data is None:
-                return
-            answers = self._conversation.receive(data)
+            answers = self._receive()
         except (OSError, ValueError, ProtocolError) as error:
             self.close()
             raise BrokerUnreachable(f"The connection to {self.address} broke: {_reason(error)}.") from None
-        if not data:
+        if answers is None:
             self.close()
             raise BrokerUnreachable(f"{self.address} closed the connection.")
         for answer in answers:

@@ -20,6 +20,8 @@ from tidelog.wire.schema import Request, Response
 LENGTH_BYTES: Final = 4
 # socket.request.max.bytes of Apache Kafka.
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024
+# Longer frames get memory as their bytes come: a length is quickly claimed.
+LAID_OUT_BYTES_MAX: Final = 64 * 1024 * 1024
 
 R = TypeVar("R", bound=Response)
 
@@ -157,6 +159,9 @@ class FrameSplitter:
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._frame_bytes_max = frame_bytes_max
         self._pending = bytearray()
+        # A frame of which the length is known and not all has come: its place as a whole, and how much of it is there.
+        self._long = bytearray()
+        self._long_end = 0
 
     def feed(self, data: bytes) -> list[memoryview]:
         """Add bytes; gives the frames that are now whole, without their lengths.
@@ -164,25 +169,60 @@ class FrameSplitter:
         The frames are views, and stay what they are for as long as they are held. MalformedMessage for a length that no
         frame may have, as soon as it is seen: nothing behind it can be read.
         """
+        if self._long:
+            room = self.room()
+            assert room is not None
+            count = min(len(room), len(data))
+            room[:count] = data[:count]
+            frames = self.filled(count)
+            return frames + self.feed(data[count:]) if count < len(data) else frames
         pending: bytes | bytearray = data
         if self._pending:
             self._pending += data
             pending = self._pending
         end = self._frame_end(pending, 0)
         if end > len(pending):
-            if pending is data:
+            if not self._lay_out(memoryview(pending), end) and pending is data:
                 self._pending += data
             return []
         view = memoryview(pending)
-        frames: list[memoryview] = []
+        frames = []
         begun = 0
         while end <= len(pending):
             frames.append(view[begun + LENGTH_BYTES : end])
             begun = end
             end = self._frame_end(pending, begun)
         # A new buffer: the frames hold on to the old one.
-        self._pending = bytearray(view[begun:])
+        self._pending = bytearray()
+        if not self._lay_out(view[begun:], end - begun):
+            self._pending += view[begun:]
         return frames
+
+    def room(self) -> memoryview | None:
+        """Where the rest of a frame belongs that has begun to come, for who can read right into it; see `filled`."""
+        return memoryview(self._long)[self._long_end :] if self._long else None
+
+    def filled(self, count: int) -> list[memoryview]:
+        """So many bytes are in the room; the frame, if that was all of it."""
+        self._long_end += count
+        if self._long_end < len(self._long):
+            return []
+        whole = memoryview(self._long)
+        self._long = bytearray()
+        return [whole]
+
+    def _lay_out(self, begun: memoryview, size_bytes: int) -> bool:
+        """Make room for the rest of a frame, length included, so that no byte of it is moved twice. False: not now.
+
+        Not before the length is known, and not for a frame of which only the length shows that it is huge.
+        """
+        if len(begun) < LENGTH_BYTES or size_bytes > LAID_OUT_BYTES_MAX:
+            return False
+        self._long = bytearray(size_bytes - LENGTH_BYTES)
+        self._long_end = len(begun) - LENGTH_BYTES
+        self._long[: self._long_end] = begun[LENGTH_BYTES:]
+        self._pending = bytearray()
+        return True
 
     def _frame_end(self, pending: bytes | bytearray, begun: int) -> int:
         """Where the frame ends, or some place that has not been received yet."""

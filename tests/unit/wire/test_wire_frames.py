@@ -11,6 +11,7 @@ from tidelog.model.ids import ZERO_UUID
 from tidelog.wire.batch import HEADER_BYTES, read_header
 from tidelog.wire.compiler import MalformedMessage, encode, reader
 from tidelog.wire.frames import (
+    LAID_OUT_BYTES_MAX,
     FrameSplitter,
     RequestHeader,
     decode_response,
@@ -201,6 +202,33 @@ def test_frames_come_out_as_they_went_in_however_the_stream_is_cut(frames: list[
     for begun, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         received += splitter.feed(stream[begun:end])
     assert received == frames
+
+
+@given(st.lists(st.binary(max_size=50), max_size=8), st.data())
+def test_what_is_read_right_into_a_frame_makes_the_same_frames(frames: list[bytes], data: st.DataObject) -> None:
+    stream = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+    splitter = FrameSplitter()
+    received = []
+    position = 0
+    while position < len(stream):
+        room = splitter.room() if data.draw(st.booleans()) else None
+        if room is None:
+            count = data.draw(st.integers(1, len(stream) - position))
+            received += splitter.feed(stream[position : position + count])
+        else:
+            count = data.draw(st.integers(1, len(room)))
+            room[:count] = stream[position : position + count]
+            received += splitter.filled(count)
+        position += count
+    assert received == frames
+    assert splitter.room() is None
+
+
+def test_a_frame_that_claims_to_be_huge_gets_memory_only_as_it_comes() -> None:
+    splitter = FrameSplitter(frame_bytes_max=2**31 - 1)
+    assert splitter.feed((LAID_OUT_BYTES_MAX - 3).to_bytes(4, "big") + b"a") == []
+    assert splitter.room() is None
+    assert splitter.feed(b"b") == []
 
 
 def test_frames_stay_as_they_are_when_more_is_received() -> None:

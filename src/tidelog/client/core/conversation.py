@@ -104,6 +104,14 @@ class Conversation:
         """Add what the socket gave; the answers that are now whole. MalformedMessage when it is no Kafka broker's."""
         return [self.answer(frame) for frame in self._splitter.feed(data)]
 
+    def room(self) -> memoryview | None:
+        """Where the rest of an answer belongs that has begun to come, for who can read right into it; see `filled`."""
+        return self._splitter.room()
+
+    def filled(self, count: int) -> list[Answer]:
+        """So many bytes are in the room; the answer, if that was all of it."""
+        return [self.answer(frame) for frame in self._splitter.filled(count)]
+
     def answer(self, frame: memoryview) -> Answer:
         """Read one whole frame. MalformedMessage when it answers nothing that was asked."""
         if not self._asked:
