@@ -8,11 +8,12 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 /**
  * Producers as applications have them, with the client's defaults (acks=all), that write lots of records: plainly or
  * idempotently, each lot flushed before the next begins, or each lot as a transaction. The kinds take turns in one
- * process, so that the compiler, the collector and the machine are the same for all. Prints a line for each kind: its
- * name, how many lots were written, the median time of one in nanoseconds, and the CPU ticks that the broker spent.
+ * process, in changing order and for a short while each, so that the compiler, the collector and the machine are the
+ * same for all: what changes within seconds is larger than what is compared. Prints a line for each kind: its name, how
+ * many lots were written, the median time of one in nanoseconds, and the CPU ticks that the broker spent.
  */
 public class TransactionLots {
-    static final int PASSES = 3;
+    static final int PASSES = 12;
 
     record Load(String servers, String brokerPid, String topic, int partitions, int producers, int records, int bytes,
                 double warmUpSeconds, double seconds) {}
@@ -26,7 +27,8 @@ public class TransactionLots {
         for (Kind kind : kinds) kind.write(load.warmUpSeconds);
         for (Kind kind : kinds) kind.forget();
         for (int pass = 0; pass < PASSES; pass++)
-            for (Kind kind : kinds) kind.write(load.seconds / PASSES);
+            for (int turn = 0; turn < kinds.size(); turn++)
+                kinds.get((pass + turn) % kinds.size()).write(load.seconds / PASSES);
         kinds.forEach(System.out::println);
         kinds.forEach(Kind::close);
     }

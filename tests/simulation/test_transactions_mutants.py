@@ -87,9 +87,9 @@ def zombies_that_may_end_transactions(patch: pytest.MonkeyPatch) -> None:
 def ends_that_are_complete_before_their_markers(patch: pytest.MonkeyPatch) -> None:
     deliver = transaction_shard.TransactionShardHost.deliver
 
-    def hasty(self: Any, ending: Any) -> None:
+    def hasty(self: Any, ending: Any, request: Any = None) -> Any:
         self._delivered(ending)
-        deliver(self, ending)
+        return deliver(self, ending, request)
 
     patch.setattr(transaction_shard.TransactionShardHost, "deliver", hasty)
 

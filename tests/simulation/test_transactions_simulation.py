@@ -68,7 +68,7 @@ def test_the_worlds_see_every_move_and_every_outcome(monkeypatch: pytest.MonkeyP
 
         return watched
 
-    for name in ("moved", "opened", "completed"):
+    for name in ("moved", "opened", "prepared", "completed"):
         monkeypatch.setattr(Transaction, name, watch(getattr(Transaction, name)))
     lives = [run(seed) for seed in range(100)]
 

@@ -148,6 +148,11 @@ class Connection:
     def calls_waiting(self) -> int:
         return len(self._calls)
 
+    @property
+    def has_backlog(self) -> bool:
+        """Whether requests that were read are handled once answers have left."""
+        return self._backlog is not None
+
     # Reading
 
     def on_readable(self) -> None:

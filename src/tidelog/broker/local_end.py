@@ -22,19 +22,22 @@ Led = Mapping[str, Mapping[int, PartitionLeader]]
 class LocalEnd:
     """Waits for the markers of one transaction. `done` is told once whether all of them are replicated."""
 
-    __slots__ = ("_done", "_failed", "_missing", "ending")
+    __slots__ = ("_done", "_failed", "_missing", "ending", "ends_with_turn")
 
     def __init__(self, ending: Ending, done: Callable[[LocalEnd, bool], None]) -> None:
         self.ending = ending
         self._done: Callable[[LocalEnd, bool], None] | None = done
         self._missing = 0
         self._failed = False
+        # Whether only this broker's own writes are missing: nobody who is answered now can look before they are done.
+        self.ends_with_turn = False
 
     def write(self, led: Led, now_ms: int) -> bool:
-        """Stage the markers; False, and nothing was done, when it takes more than that."""
+        """Have the markers written in this turn; False, and nothing was done, when it takes more than that."""
         ending = self.ending
         producer_id, producer_epoch = ending.producer
         leaders = []
+        is_alone = True
         # In an order: a simulation must be the same each time.
         for topic, index in sorted(ending.partitions):
             leader = led.get(topic, NONE_LED).get(index)
@@ -49,16 +52,15 @@ class LocalEnd:
                 )
             except ProtocolError:
                 return False
+            is_alone = is_alone and leader.alone_is_enough and not leader.syncs_first
             leaders.append(leader)
         if not leaders:
             return False
+        self.ends_with_turn = is_alone
         self._missing = len(leaders)
         for leader in leaders:
-            marker = build_marker(ending.committed, producer_id, producer_epoch, ending.coordinator_epoch, now_ms)
-            try:
-                leader.stage_own(marker, self)
-            except ProtocolError:
-                self.failed()
+            # Made when the leader writes, for which whoever asked for the end need not wait.
+            leader.expect_own(ExpectedMarker(self, leader, now_ms))
         return True
 
     def cancel(self) -> None:
@@ -75,3 +77,23 @@ class LocalEnd:
     def failed(self) -> None:
         self._failed = True
         self.replicated()
+
+
+class ExpectedMarker:
+    """A marker that its partition's leader asks for before it writes."""
+
+    __slots__ = ("_end", "_leader", "_now_ms")
+
+    def __init__(self, end: LocalEnd, leader: PartitionLeader, now_ms: int) -> None:
+        self._end = end
+        self._leader = leader
+        self._now_ms = now_ms
+
+    def stage_expected(self) -> None:
+        ending = self._end.ending
+        producer_id, producer_epoch = ending.producer
+        marker = build_marker(ending.committed, producer_id, producer_epoch, ending.coordinator_epoch, self._now_ms)
+        try:
+            self._leader.stage_own(marker, self._end)
+        except ProtocolError:
+            self._end.failed()

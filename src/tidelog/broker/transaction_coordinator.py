@@ -151,18 +151,16 @@ class TransactionCoordinator:
             return
         host.submit(transactional_id, command, answer)
 
+    def led_host(self, transactional_id: str) -> TransactionShardHost | None:
+        """The shard that keeps a transactional id, if it is here."""
+        index = self.partition_of(transactional_id)
+        return None if index is None else self._hosts.get(index)
+
     def write_now(self, transactional_id: str) -> None:
         """Have what commands on a transactional id wrote take effect before the turn ends, where this broker can."""
-        index = self.partition_of(transactional_id)
-        host = None if index is None else self._hosts.get(index)
+        host = self.led_host(transactional_id)
         if host is not None:
             host.write_now()
-
-    def writes_at_once(self, transactional_id: str) -> bool:
-        """Whether `write_now` does all that a command on a transactional id has to wait for."""
-        index = self.partition_of(transactional_id)
-        host = None if index is None else self._hosts.get(index)
-        return host is not None and host.writes_at_once and not host.is_ending(transactional_id)
 
     def _start(self, index: int) -> None:
         host = TransactionShardHost(

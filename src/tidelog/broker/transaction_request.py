@@ -38,7 +38,7 @@ class Host(Protocol):
     ) -> None: ...
 
     def is_ending(self, transactional_id: str) -> bool: ...
-    def deliver(self, ending: Ending) -> None: ...
+    def deliver(self, ending: Ending, request: TransactionRequest[Any] | None = None) -> bool: ...
     def wait(self, transactional_id: str, request: TransactionRequest[Any]) -> None: ...
 
 
@@ -93,10 +93,14 @@ class TransactionRequest(Generic[ReplyT]):
             assert not isinstance(reply, Again)
             self._answer(reply)
             return
+        self._may_wait = False
         if not isinstance(reply, Again):
             self._reply, self._has_reply = reply, True
-        self._wait()
-        self._host.deliver(outcome.ending)
+        if self._host.deliver(outcome.ending, self):
+            if self._has_reply:
+                self._answer(cast(ReplyT, self._reply))
+            else:
+                self._host.wait(self._transactional_id, self)
 
     def _took(self, fresh_id: ProducerId | ProtocolError) -> None:
         if isinstance(fresh_id, ProtocolError):

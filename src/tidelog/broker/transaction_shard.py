@@ -129,12 +129,21 @@ class TransactionShardHost:
         """Keep a request until the markers of a transaction are written."""
         self._waiting.add(transactional_id, request)
 
-    def deliver(self, ending: Ending) -> None:
-        """Have the markers of a decided transaction written."""
+    def deliver(self, ending: Ending, request: TransactionRequest[Any] | None = None) -> bool:
+        """Have the markers of a decided transaction written.
+
+        Whether this turn does so, before anybody can look for them; otherwise the request, if any, waits for them.
+        """
         end = LocalEnd(ending, self._ended_here)
         self._senders[ending.transactional_id] = end
-        if not end.write(self._led, self.now_ms()):
+        is_staged = end.write(self._led, self.now_ms())
+        if end.ends_with_turn:
+            return True
+        if request is not None:
+            self.wait(ending.transactional_id, request)
+        if not is_staged:
             self._sender(ending).send()
+        return False
 
     def _ended_here(self, end: LocalEnd, is_written: bool) -> None:
         if is_written:

@@ -18,6 +18,7 @@ from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_NODE, NodeId, ProducerEpoch, ProducerId, TopicPartition
 from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import LedPartitions
+from tidelog.transactions.calls import Step
 from tidelog.transactions.partitions import add_partitions, verify_partitions
 from tidelog.transactions.transaction import EPOCH_BUMPING_VERSION, Producer
 from tidelog.wire.batch import HEADER_BYTES, TRANSACTIONAL_FLAG, BatchHeader, read_header
@@ -119,26 +120,29 @@ class TransactionVerification:
         verifications = leader.log.producers.verifications
         if verifications.has_agreed(ProducerId(producer_id), epoch):
             return True
-        coordinator = self._coordinator
-        if version < FIRST_PRODUCE_VERSION_THAT_ADDS or not coordinator.writes_at_once(transactional_id):
+        host = self._coordinator.led_host(transactional_id)
+        if (
+            version < FIRST_PRODUCE_VERSION_THAT_ADDS
+            or host is None
+            or not host.writes_at_once
+            or host.is_ending(transactional_id)
+        ):
             return False
+        now_ms = self._now_ms()
         producer = Producer(ProducerId(producer_id), ProducerEpoch(epoch))
-        verification = verifications.begin(producer.id, epoch, 0, starts_at_zero=True, now_ms=self._now_ms())
+        verification = verifications.begin(producer.id, epoch, 0, starts_at_zero=True, now_ms=now_ms)
         partitions = frozenset((leader.log.partition,))
         has_begun = False
 
-        def added(outcome: ProtocolError | None) -> None:
+        def added(outcome: Step[None] | ProtocolError) -> None:
             nonlocal has_begun
-            has_begun = outcome is None
+            has_begun = not isinstance(outcome, ProtocolError)
 
-        coordinator.submit(
-            transactional_id,
-            lambda shard, _, now_ms: add_partitions(
-                shard, transactional_id, producer, partitions, EPOCH_BUMPING_VERSION, now_ms
-            ),
+        host.ask(
+            lambda shard: add_partitions(shard, transactional_id, producer, partitions, EPOCH_BUMPING_VERSION, now_ms),
             added,
         )
-        coordinator.write_now(transactional_id)
+        host.write_now()
         return has_begun and verifications.agreed(producer.id, verification, ErrorCode.NONE)
 
     def settle(

@@ -1,6 +1,6 @@
 """One turn of the event loop: read every ready connection, write what came with one gathered write for each
 partition, then answer all of them. Connections and handlers add work to the turn; `settle` does it. Nothing here
-waits.
+waits. What answers themselves have to write (a transaction's markers) is written in the same turn, behind them.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ class Waits(Protocol):
 
 class Flushes(Protocol):
     """A connection with answers to send."""
+
+    @property
+    def has_backlog(self) -> bool: ...
 
     def flush(self) -> None: ...
 
@@ -104,18 +107,31 @@ class Turn:
     def write_now(self) -> None:
         """Write and acknowledge what is staged, so that the request that follows on a connection sees it."""
         while self._writes or self._answers or self._waits:
-            writes, self._writes = self._writes, []
-            for partition in writes:
-                partition.write_staged()
-            answers, self._answers = self._answers, []
-            for call, response in answers:
-                call.answer(response)
-            waits, self._waits = self._waits, []
-            for request in waits:
-                request.after_writes()
+            self._write_once()
+
+    def _write_once(self) -> None:
+        writes, self._writes = self._writes, []
+        for partition in writes:
+            partition.write_staged()
+        answers, self._answers = self._answers, []
+        for call, response in answers:
+            call.answer(response)
+        waits, self._waits = self._waits, []
+        for request in waits:
+            request.after_writes()
 
     def settle(self) -> None:
-        self.write_now()
+        self._write_once()
+        if self._writes:
+            # Who has an answer by now need not wait for what is still to be written. No request is taken in between:
+            # nobody who was answered can ask for what is not there yet.
+            flushes, self._flushes = self._flushes, []
+            for connection in flushes:
+                if connection.has_backlog:
+                    self._flushes.append(connection)
+                else:
+                    connection.flush()
+            self.write_now()
         # From here on new work (a connection that goes on with its backlog once it has sent) belongs to the next turn.
         self._scheduled = False
         flushes, self._flushes = self._flushes, []

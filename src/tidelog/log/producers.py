@@ -49,19 +49,55 @@ class Duplicate(NamedTuple):
     timestamp: int
 
 
+class RunEnd:
+    """The last batches of a run as it came. Most are followed by the next run before anybody asks for one of them."""
+
+    __slots__ = ("_counts", "_distance", "_ends", "_timestamps", "last_sequence")
+
+    def __init__(self, run: BatchRun, offsets: Sequence[Offset]) -> None:
+        # Not the run itself, which has the memory of a turn.
+        self._counts = run.record_counts[-REMEMBERED_BATCHES:]
+        self._timestamps = run.max_timestamps[-REMEMBERED_BATCHES:]
+        self._ends = offsets[-len(self._counts) :]
+        # From the offset after a batch to the sequence of its last record.
+        self._distance = distance = run.base_sequence - offsets[0] - 1
+        self.last_sequence = (offsets[-1] + distance) & SEQUENCE_MASK
+
+    def batches(self) -> tuple[ProducedBatch, ...]:
+        distance = self._distance
+        return tuple(
+            ProducedBatch((after + distance) & SEQUENCE_MASK, Offset(after - 1), count - 1, timestamp)
+            for after, count, timestamp in zip(self._ends, self._counts, self._timestamps, strict=True)
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self.batches() == (other.batches() if isinstance(other, RunEnd) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 class ProducerEntry(msgspec.Struct, frozen=True, gc=False):
     """One producer. Never changed, only replaced, so that taking something back is putting the old one in its place."""
 
     producer_id: ProducerId
     epoch: ProducerEpoch
-    batches: tuple[ProducedBatch, ...] = ()
+    newest: tuple[ProducedBatch, ...] | RunEnd = ()
     last_timestamp: int = NO_TIMESTAMP
     coordinator_epoch: int = -1
     transaction_first_offset: Offset = NO_OFFSET
 
     @property
+    def batches(self) -> tuple[ProducedBatch, ...]:
+        """The last five batches, or as many as there were."""
+        newest = self.newest
+        return newest.batches() if isinstance(newest, RunEnd) else newest
+
+    @property
     def last_sequence(self) -> int:
-        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+        newest = self.newest
+        if isinstance(newest, RunEnd):
+            return newest.last_sequence
+        return newest[-1].last_sequence if newest else NO_SEQUENCE
 
 
 class CompletedTransaction(NamedTuple):
@@ -111,7 +147,7 @@ class Producers:
         epoch = header.producer_epoch
         first = header.base_sequence
         if epoch == entry.epoch:
-            last = entry.batches[-1].last_sequence if entry.batches else NO_SEQUENCE
+            last = entry.last_sequence
             if first != last + 1 and not (first == 0 and last == SEQUENCE_MASK):
                 return self._duplicate(entry, header)
         elif epoch < entry.epoch:
@@ -221,25 +257,22 @@ class Producers:
 
     def staged_run(self, run: BatchRun, offsets: Sequence[Offset]) -> None:
         """A run of batches of this producer is staged at these offsets; the last of them follows it."""
-        counts, timestamps = run.record_counts, run.max_timestamps
-        # From the offset after a batch to the sequence of its last record.
-        distance = run.base_sequence - offsets[0] - 1
-        if len(counts) == 1:
-            after, delta = offsets[1], counts[0] - 1
-            batch = ProducedBatch((after + distance) & SEQUENCE_MASK, Offset(after - 1), delta, timestamps[0])
+        timestamps = run.max_timestamps
+        count = len(timestamps)
+        if count == 1:
+            delta = run.record_counts[0] - 1
+            last_sequence = (run.base_sequence + delta) & SEQUENCE_MASK
+            batch = ProducedBatch(last_sequence, Offset(offsets[1] - 1), delta, timestamps[0])
             self._stage(run, offsets[0], (batch,), timestamps[0])
-            return
-        batches = [
-            ProducedBatch((after + distance) & SEQUENCE_MASK, Offset(after - 1), count - 1, timestamp)
-            for after, count, timestamp in zip(offsets[1:], counts, timestamps, strict=True)
-        ]
-        self._stage(run, offsets[0], tuple(batches[-REMEMBERED_BATCHES:]), timestamps[-1])
+        else:
+            end = RunEnd(run, offsets)
+            self._stage(run, offsets[0], end if count >= REMEMBERED_BATCHES else end.batches(), timestamps[-1])
 
     def _stage(
         self,
         header: BatchHeader | BatchRun,
         base_offset: Offset,
-        batches: tuple[ProducedBatch, ...],
+        newest: tuple[ProducedBatch, ...] | RunEnd,
         timestamp: int,
     ) -> None:
         """Put batches behind those that are remembered of a producer; the first of them has this header."""
@@ -253,14 +286,14 @@ class Producers:
         if entry is not None:
             coordinator_epoch = entry.coordinator_epoch
             transaction = entry.transaction_first_offset
-            if entry.epoch == header.producer_epoch and len(batches) < REMEMBERED_BATCHES:
-                batches = entry.batches[len(batches) - REMEMBERED_BATCHES :] + batches
+            if isinstance(newest, tuple) and entry.epoch == header.producer_epoch:
+                newest = entry.batches[len(newest) - REMEMBERED_BATCHES :] + newest
         if header.attributes & TRANSACTIONAL_FLAG and transaction == NO_OFFSET:
             transaction = base_offset
             self._open[base_offset] = producer_id
             self.verifications.end(producer_id)
         self._entries[producer_id] = ProducerEntry(
-            producer_id, ProducerEpoch(header.producer_epoch), batches, timestamp, coordinator_epoch, transaction
+            producer_id, ProducerEpoch(header.producer_epoch), newest, timestamp, coordinator_epoch, transaction
         )
 
     def staged_marker(self, header: BatchHeader, offset: Offset, marker: EndTransaction) -> CompletedTransaction | None:
@@ -270,9 +303,9 @@ class Producers:
         self.before.setdefault(producer_id, entry)
         self.verifications.end_by_marker(producer_id, header.producer_epoch)
         first = entry.transaction_first_offset if entry else NO_OFFSET
-        batches = entry.batches if entry and entry.epoch == header.producer_epoch else ()
+        newest = entry.newest if entry and entry.epoch == header.producer_epoch else ()
         self._entries[producer_id] = ProducerEntry(
-            producer_id, ProducerEpoch(header.producer_epoch), batches, header.max_timestamp, marker.coordinator_epoch
+            producer_id, ProducerEpoch(header.producer_epoch), newest, header.max_timestamp, marker.coordinator_epoch
         )
         if first == NO_OFFSET:
             return None

@@ -113,16 +113,12 @@ def _prepare(
     # A transaction that was kept prepared has records of an older epoch than the producer that ends it.
     bumps = version >= EPOCH_BUMPING_VERSION or transaction.next_producer_id != NO_PRODUCER
     epoch = ProducerEpoch(transaction.producer_epoch + 1) if bumps else transaction.producer_epoch
-    replaced = after != (transaction.producer_id, epoch)
-    prepared = transaction.moved(
+    prepared = transaction.prepared(
         State.PREPARE_COMMIT if committed else State.PREPARE_ABORT,
-        producer_epoch=epoch,
-        previous_producer_id=producer.id,
-        next_producer_id=after.id if replaced else NO_PRODUCER,
-        next_producer_epoch=after.epoch or NO_PRODUCER_EPOCH if replaced else NO_PRODUCER_EPOCH,
-        updated_ms=now_ms,
-        client_version=version,
-        last_epoch=producer.epoch if bumps else transaction.last_epoch,
+        epoch,
+        None if after == (transaction.producer_id, epoch) else after,
+        now_ms,
+        version,
     )
     ending = shard.ending_of(transactional_id, prepared)
     return Result([TransactionRecord(transactional_id, prepared)], Step(prepared.producer, ending))

@@ -103,6 +103,30 @@ class Transaction(msgspec.Struct, frozen=True):
             self.last_epoch,
         )
 
+    def prepared(
+        self, state: State, epoch: ProducerEpoch, after: Producer | None, updated_ms: int, client_version: int
+    ) -> Transaction:
+        """The transaction once its end is decided, which its markers say with this epoch.
+
+        `after` is the pair that the producer is to use then, where it is another than this one.
+        """
+        assert state in LEGAL_MOVES[self.state], f"{self.state} cannot become {state}"
+        producer = self.producer
+        return Transaction(
+            self.producer_id,
+            epoch,
+            self.timeout_ms,
+            state,
+            self.partitions,
+            self.start_ms,
+            updated_ms,
+            producer.id,
+            NO_PRODUCER if after is None else after.id,
+            NO_PRODUCER_EPOCH if after is None else after.epoch or NO_PRODUCER_EPOCH,
+            client_version,
+            self.last_epoch if epoch == self.producer_epoch else producer.epoch,
+        )
+
     def completed(self, updated_ms: int) -> Transaction:
         """The transaction after the last of its markers: the pair that the producer is to use is the only one now."""
         state = COMPLETIONS[self.state]

@@ -11,7 +11,8 @@ from harness.logs import EPOCH, NOON_MS, PARTITION, batch_of, new_log, stage
 from tidelog.broker.local_end import LocalEnd
 from tidelog.env.clock import SimulatedClock
 from tidelog.env.simulated_files import SimulatedFiles
-from tidelog.model.ids import PartitionIndex, ProducerEpoch, ProducerId, TopicName, TopicPartition
+from tidelog.model.ids import NodeId, PartitionIndex, ProducerEpoch, ProducerId, TopicName, TopicPartition
+from tidelog.model.topic_settings import topic_config, topic_defaults
 from tidelog.transactions.calls import Ending
 from tidelog.transactions.transaction import Producer
 from tidelog.wire.batch import iter_headers
@@ -102,3 +103,45 @@ def test_who_has_given_up_is_told_nothing() -> None:
     bench.leader.write_staged()
 
     assert bench.outcomes == []
+
+
+def test_who_asked_need_not_wait_where_this_broker_alone_writes() -> None:
+    bench = Bench()
+    end = bench.end(PARTITION)
+    end.write(bench.led, NOON_MS)
+    assert end.ends_with_turn
+
+
+def test_who_asked_waits_where_others_must_have_the_marker_too() -> None:
+    bench = Bench()
+    others = (NodeId(1), NodeId(2))
+    bench.leader.update(EPOCH, 1, others, others, NOON_MS)
+    end = bench.end(PARTITION)
+    end.write(bench.led, NOON_MS)
+    assert not end.ends_with_turn
+    bench.leader.write_staged()
+    assert bench.outcomes == []
+
+
+def test_who_asked_waits_where_the_marker_is_safe_only_when_it_is_on_disk() -> None:
+    bench = Bench()
+    bench.leader.configure(topic_config(topic_defaults({}), {"flush.messages": "1"}))
+    end = bench.end(PARTITION)
+    end.write(bench.led, NOON_MS)
+    assert not end.ends_with_turn
+
+
+def test_two_ends_in_one_turn_are_written_in_their_order() -> None:
+    bench = Bench()
+    log = bench.leader.log
+    stage(log, batch_of([b"2"], producer=(ProducerId(8), 0, 0), is_transactional=True))
+    log.write_staged()
+    for producer_id in (PRODUCER, ProducerId(8)):
+        ending = Ending("payments", Producer(producer_id, ProducerEpoch(1)), True, frozenset({PARTITION}), 3, version=2)
+        assert LocalEnd(ending, lambda _, is_written: bench.outcomes.append(is_written)).write(bench.led, NOON_MS)
+
+    bench.leader.write_staged()
+
+    assert bench.outcomes == [True, True]
+    assert bench.kinds() == [False, False, True, True]
+    assert bench.leader.last_stable_offset == 4
