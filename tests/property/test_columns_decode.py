@@ -21,6 +21,7 @@ from tidelog.wire.columns.decode import decode, decode_each
 from tidelog.wire.columns.encode import Rows, encode
 from tidelog.wire.columns.fields import COMPILED, KERNEL_REVISION
 from tidelog.wire.columns.layout import ALL_COLUMNS
+from tidelog.wire.columns.taken import WANTED
 from tidelog.wire.compression import Compression
 from tidelog.wire.control import EndTransaction, build_end_transaction
 from tidelog.wire.messages.fetch import AbortedTransaction
@@ -158,6 +159,19 @@ def test_noise_behind_a_header_never_reads_beyond_its_bytes(
         assert error.code in (ErrorCode.INVALID_RECORD, ErrorCode.MESSAGE_TOO_LARGE)
 
 
+@pytest.mark.parametrize("compiled", WAYS)
+@settings(deadline=None, max_examples=100)
+@given(batches=batches_of_records, columns=st.lists(st.sampled_from(ALL_COLUMNS), unique=True, min_size=1))
+def test_a_column_is_the_same_whatever_is_asked_for_beside_it(
+    compiled: bool, batches: list[list[Record]], columns: list[str]
+) -> None:
+    whole = b"".join(build_batch(records, base_offset=Offset(100 * at)) for at, records in enumerate(batches))
+    everything = decode(whole, columns=ALL_COLUMNS, compiled=compiled)
+    found = decode(whole, columns=columns, compiled=compiled)
+    assert found.equals(everything.select(columns))
+    found.validate(full=True)
+
+
 def test_the_source_of_the_kernel_runs_uncompiled_and_finds_the_same() -> None:
     path = Path(kernel.__file__).parent / "kernel.py"
     spec = importlib.util.spec_from_file_location("plain_kernel", path)
@@ -174,27 +188,33 @@ def test_the_source_of_the_kernel_runs_uncompiled_and_finds_the_same() -> None:
         ],
         base_offset=Offset(10),
     )
-    found = [memoryview(bytearray(3 * 8)).cast("q") for _ in range(8)]
+    offsets, times, header_starts, header_counts = (memoryview(bytearray(3 * 8)).cast("q") for _ in range(4))
+    keys, values = (
+        (memoryview(bytearray(len(batch))), memoryview(bytearray(16)).cast("i"), memoryview(bytearray(3)))
+        for _ in range(2)
+    )
     bodies = np.array([HEADER_BYTES, len(batch), 3, 10, 5, 0, 0, 0], np.int64)
     problem = np.zeros(3, np.int64)
 
-    rows = plain.walk(memoryview(batch), memoryview(bodies), 1, 0, 100, *found, memoryview(problem))
+    view = memoryview(batch)
+    everything = sum(WANTED.values())
+    rows = plain.walk(
+        view, bodies, 1, 0, 100, everything, offsets, times, *keys, *values, header_starts, header_counts, problem
+    )
 
     assert rows == 3 == bodies[7]
-    offsets, times, key_starts, key_lengths, value_starts, value_lengths, header_starts, header_counts = found
     assert list(offsets) == [10, 11, 12]
     assert list(times) == [5, 2**40, 4]
-    assert list(key_lengths) == [1, -1, 0]
-    assert list(value_lengths) == [200, -1, 1]
+    assert (list(keys[1]), list(keys[2]), bytes(keys[0][:1])) == ([0, 1, 1, 1], [0, 1, 0], b"k")
+    assert (list(values[1]), list(values[2])) == ([0, 200, 200, 201], [0, 1, 0])
+    assert bytes(values[0][:201]) == bytes(200) + b"v"
     assert list(header_counts) == [2, 0, 0]
-    assert batch[key_starts[0] : key_starts[0] + 1] == b"k"
-    assert batch[value_starts[2] : value_starts[2] + 1] == b"v"
-    bounds, packed = memoryview(bytearray(16)).cast("i"), memoryview(bytearray(201))
-    plain.gather(memoryview(batch), value_starts, value_lengths, 3, bounds, packed)
-    assert list(bounds) == [0, 200, 200, 201]
-    assert bytes(packed) == bytes(200) + b"v"
+    bounds, packed = memoryview(bytearray(16)).cast("i"), memoryview(bytearray(4))
+    plain.gather(view, np.array([0, 0, 2]), np.array([3, -1, 1]), 3, bounds, packed)
+    assert list(bounds) == [0, 3, 3, 4]
+    assert bytes(packed) == batch[:3] + batch[2:3]
     parts = [memoryview(bytearray(2 * 8)).cast("q") for _ in range(4)]
-    plain.walk_headers(memoryview(batch), header_starts, header_counts, 3, *parts)
+    plain.walk_headers(view, header_starts, header_counts, 3, *parts)
     names = [batch[start : start + length] for start, length in zip(parts[0], parts[1], strict=True)]
     assert names == [b"a", b"b"]
     assert list(parts[3]) == [1, -1]

@@ -20,8 +20,8 @@ from tidelog.spark.typed_options import TypedOptions, parse_typed_options
 
 BOOTSTRAP_SERVERS: Final = "kafka.bootstrap.servers"
 MAX_TRIGGER_DELAY_MS: Final = 15 * 60 * 1000
-# Small enough to stay in the processor's cache on its way, and for Spark to be busy with one while the next comes.
-FETCH_BYTES: Final = 2 * 1024 * 1024
+# Small enough for Spark to be busy with one while the next comes; half as large costs a sixth more of Python's time.
+FETCH_BYTES: Final = 4 * 1024 * 1024
 REQUEST_TIMEOUT_MS: Final = 30_000
 
 EARLIEST_NAME: Final = "earliest"

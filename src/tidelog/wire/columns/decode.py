@@ -25,8 +25,9 @@ from tidelog.wire.columns.arrays import (
     number_array,
     text_array,
 )
-from tidelog.wire.columns.fields import COMPILED, OFFSET_MAX, Body, Bytes, Fields, Spans, find_fields, find_headers
+from tidelog.wire.columns.fields import COMPILED, OFFSET_MAX, Body, Bytes, Spans, find_headers
 from tidelog.wire.columns.layout import FIELDS, HEADER_TYPE, RECORD_COLUMNS, schema_of
+from tidelog.wire.columns.taken import Taken, take
 from tidelog.wire.compression import decompress
 from tidelog.wire.control import ControlType, read_control_type
 from tidelog.wire.messages.fetch import AbortedTransaction
@@ -174,8 +175,8 @@ def _rows(
         for (header, _, _), (place, place_end) in zip(chosen, places, strict=True)
     ]
     buffer = np.frombuffer(raw, np.uint8)
-    fields = find_fields(buffer, bodies, start, end, compiled=compiled)
-    made = [_column(name, buffer, bodies, fields, of, compiled) for name in schema.names]
+    taken = take(buffer, bodies, start, end, schema.names, compiled=compiled)
+    made = [_column(name, buffer, bodies, taken, of, compiled) for name in schema.names]
     return pa.RecordBatch.from_arrays(made, schema=schema)
 
 
@@ -199,31 +200,28 @@ def _one_buffer(view: memoryview, chosen: Sequence[_Chosen]) -> tuple[Buffer, li
     return b"".join(parts) if len(parts) > 1 else parts[0], places
 
 
-def _column(
-    name: str, buffer: Bytes, bodies: Sequence[Body], fields: Fields, of: TopicPartition, compiled: bool
-) -> Any:
-    rows = len(fields.offsets)
+def _column(name: str, buffer: Bytes, bodies: Sequence[Body], taken: Taken, of: TopicPartition, compiled: bool) -> Any:
     type_ = FIELDS[name].type
     match name:
         case layout.KEY:
-            return binary_array(buffer, fields.keys, compiled=compiled)
+            return taken.keys
         case layout.VALUE:
-            return binary_array(buffer, fields.values, compiled=compiled)
+            return taken.values
         case layout.HEADERS:
-            return _headers(buffer, fields, type_, compiled)
+            return _headers(buffer, taken, type_, compiled)
         case layout.OFFSET:
-            return number_array(fields.offsets, type_)
+            return number_array(taken.offsets, type_)
         case layout.TIMESTAMP:
-            nulls = fields.timestamps == NO_TIMESTAMP
-            return number_array(fields.timestamps, type_, nulls if nulls.any() else None)
+            nulls = taken.timestamps == NO_TIMESTAMP
+            return number_array(taken.timestamps, type_, nulls if nulls.any() else None)
         case layout.TIMESTAMP_TYPE:
             kinds = np.array([body.append_time is not None for body in bodies], np.int32)
-            return number_array(np.repeat(kinds, fields.rows_of_bodies), type_)
+            return number_array(np.repeat(kinds, taken.rows_of_bodies), type_)
         case layout.PARTITION:
-            return number_array(np.full(rows, of.partition, np.int32), type_)
+            return number_array(np.full(taken.rows, of.partition, np.int32), type_)
         case _:
             assert name == layout.TOPIC, name
-            indexes = number_array(np.zeros(rows, np.int32), pa.int32())
+            indexes = number_array(np.zeros(taken.rows, np.int32), pa.int32())
             return pa.DictionaryArray.from_arrays(indexes, _one_name(of.topic))
 
 
@@ -233,12 +231,12 @@ def _one_name(topic: str) -> Any:
     return text_array(raw, Spans(np.zeros(1, np.int64), np.array([len(raw)], np.int64)))
 
 
-def _headers(buffer: Bytes, fields: Fields, type_: Any, compiled: bool) -> Any:
-    if not fields.header_counts.any():
-        return list_array(fields.header_counts, _NO_HEADERS, type_)
-    keys, values = find_headers(buffer, fields.header_starts, fields.header_counts, compiled=compiled)
+def _headers(buffer: Bytes, taken: Taken, type_: Any, compiled: bool) -> Any:
+    if not taken.header_counts.any():
+        return list_array(taken.header_counts, _NO_HEADERS, type_)
+    keys, values = find_headers(buffer, taken.header_starts, taken.header_counts, compiled=compiled)
     elements = pa.StructArray.from_arrays(
         [text_array(buffer, keys, compiled=compiled), binary_array(buffer, values, compiled=compiled)],
         fields=list(HEADER_TYPE),
     )
-    return list_array(fields.header_counts, elements, type_)
+    return list_array(taken.header_counts, elements, type_)

@@ -1,6 +1,6 @@
-"""Where the fields of records are: eight numbers for each record, found by the compiled kernel or by numpy.
+"""Where the fields of records are: eight numbers for each record, found by numpy, and those of headers.
 
-`decode.py` makes columns of them. Both ways give the same numbers for the same bytes, and the same refusals.
+`taken.py` asks where there is no compiled kernel, which takes the fields as it finds them; both refuse the same bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 OFFSET_MAX: Final = 2**63 - 1
 # The revision of the kernel that fits this package, and whether a compiled one is there.
-KERNEL_REVISION: Final = 3
+KERNEL_REVISION: Final = 4
 COMPILED: Final = kernel.COMPILED and getattr(kernel, "REVISION", None) == KERNEL_REVISION
 
 SENTENCES: Final = {
@@ -69,15 +69,11 @@ class Fields:
     rows_of_bodies: Int64s
 
 
-def find_fields(
-    buffer: Bytes, bodies: Sequence[Body], first_offset: int, end_offset: int, *, compiled: bool = COMPILED
-) -> Fields:
-    """The fields of the records from `first_offset` on and before `end_offset`. ProtocolError for what is broken."""
+def check_claims(bodies: Sequence[Body]) -> None:
+    """ProtocolError for a body that cannot have as many records as it says; it would be given memory for them."""
     for body in bodies:
         if not 0 <= body.records_count <= (body.end - body.start) // RECORD_BYTES_MIN:
-            raise _malformed(f"The batch claims {body.records_count} records in {body.end - body.start} bytes.")
-    find = _by_kernel if compiled else _by_numpy
-    return find(buffer, bodies, first_offset, end_offset)
+            raise malformed(f"The batch claims {body.records_count} records in {body.end - body.start} bytes.")
 
 
 def find_headers(buffer: Bytes, starts: Int64s, counts: Int64s, *, compiled: bool = COMPILED) -> tuple[Spans, Spans]:
@@ -91,33 +87,9 @@ def find_headers(buffer: Bytes, starts: Int64s, counts: Int64s, *, compiled: boo
     return keys, values
 
 
-def _by_kernel(buffer: Bytes, bodies: Sequence[Body], first_offset: int, end_offset: int) -> Fields:
-    numbers = np.array(
-        [
-            (start, end, count, base, timestamp, append_time is not None, append_time or 0, 0)
-            for start, end, count, base, timestamp, append_time in bodies
-        ],
-        np.int64,
-    ).reshape(-1, kernel.BODY_NUMBERS)
-    found = np.empty((8, int(numbers[:, 2].sum())), np.int64)
-    problem = np.zeros(3, np.int64)
-    arguments = (buffer, numbers.reshape(-1), len(bodies), first_offset, end_offset, *found, problem)
-    rows = kernel.walk(*arguments)
-    if rows < 0:
-        raise _malformed(SENTENCES[int(problem[0])])
-    found = found[:, :rows]
-    return Fields(
-        found[0],
-        found[1],
-        Spans(found[2], found[3]),
-        Spans(found[4], found[5]),
-        found[6],
-        found[7],
-        numbers[:, kernel.BODY_NUMBERS - 1],
-    )
-
-
-def _by_numpy(buffer: Bytes, bodies: Sequence[Body], first_offset: int, end_offset: int) -> Fields:
+def find_fields(buffer: Bytes, bodies: Sequence[Body], first_offset: int, end_offset: int) -> Fields:
+    """The fields of the records from `first_offset` on and before `end_offset`. ProtocolError for what is broken."""
+    check_claims(bodies)
     view = buffer.data
     starts: list[int] = []
     for body in bodies:
@@ -131,12 +103,12 @@ def _by_numpy(buffer: Bytes, bodies: Sequence[Body], first_offset: int, end_offs
     values, positions = _spans(buffer, positions, ends)
     header_counts, positions = _varints(buffer, positions, ends, VARINT_BYTES_MAX)
     if ((header_counts < 0) | (header_counts > ends - positions)).any():
-        raise _malformed(SENTENCES[kernel.HEADERS_WRONG])
+        raise malformed(SENTENCES[kernel.HEADERS_WRONG])
     header_starts = positions
     if header_counts.any():
         _, _, positions = _headers_by_numpy(buffer, positions, header_counts, ends)
     if (positions != ends).any():
-        raise _malformed(SENTENCES[kernel.FIELDS_DISAGREE])
+        raise malformed(SENTENCES[kernel.FIELDS_DISAGREE])
     offsets += np.repeat(np.array([body.base_offset for body in bodies], np.int64), counts)
     timestamps += np.repeat(np.array([body.base_timestamp for body in bodies], np.int64), counts)
     appended = np.repeat(np.array([body.append_time is not None for body in bodies], np.bool_), counts)
@@ -188,16 +160,16 @@ def _walk_lengths(view: memoryview, body: Body, starts: list[int]) -> None:
                             break
                         shift += 7
                         if shift >= 7 * VARINT_BYTES_MAX:
-                            raise _malformed(SENTENCES[kernel.VARINT_TOO_LONG])
+                            raise malformed(SENTENCES[kernel.VARINT_TOO_LONG])
                         second = view[position]
                     position += number >> 1
                     byte = number & 1
             if byte & 1 or position > limit:
-                raise _malformed(SENTENCES[kernel.LENGTH_WRONG])
+                raise malformed(SENTENCES[kernel.LENGTH_WRONG])
     except IndexError:
-        raise _malformed(SENTENCES[kernel.TOO_SHORT]) from None
+        raise malformed(SENTENCES[kernel.TOO_SHORT]) from None
     if position != limit:
-        raise _malformed(SENTENCES[kernel.BYTES_BEHIND])
+        raise malformed(SENTENCES[kernel.BYTES_BEHIND])
 
 
 def _varints(buffer: Bytes, positions: Int64s, ends: Int64s | None, bytes_max: int) -> tuple[Int64s, Int64s]:
@@ -211,17 +183,17 @@ def _varints(buffer: Bytes, positions: Int64s, ends: Int64s | None, bytes_max: i
         unfinished = np.flatnonzero(more)
         for index in range(1, bytes_max + 1):
             if index == bytes_max:
-                raise _malformed(SENTENCES[kernel.VARINT_TOO_LONG])
+                raise malformed(SENTENCES[kernel.VARINT_TOO_LONG])
             byte = buffer[np.minimum(positions[unfinished], last)].astype(np.uint64)
             if index == VARLONG_BYTES_MAX - 1 and (byte > 1).any():
-                raise _malformed(SENTENCES[kernel.VARINT_TOO_LONG])
+                raise malformed(SENTENCES[kernel.VARINT_TOO_LONG])
             number[unfinished] |= (byte & np.uint64(0x7F)) << np.uint64(7 * index)
             positions[unfinished] += 1
             unfinished = unfinished[byte >= 0x80]
             if not len(unfinished):
                 break
     if ends is not None and (positions > ends).any():
-        raise _malformed(SENTENCES[kernel.TOO_SHORT])
+        raise malformed(SENTENCES[kernel.TOO_SHORT])
     signed = (number >> np.uint64(1)).view(np.int64)
     signed ^= -(number & np.uint64(1)).view(np.int64)
     return signed, positions
@@ -232,7 +204,7 @@ def _spans(buffer: Bytes, positions: Int64s, ends: Int64s) -> tuple[Spans, Int64
     lengths, starts = _varints(buffer, positions, ends, VARINT_BYTES_MAX)
     lengths = np.maximum(lengths, -1)
     if (lengths > ends - starts).any():
-        raise _malformed(SENTENCES[kernel.FIELD_TOO_LONG])
+        raise malformed(SENTENCES[kernel.FIELD_TOO_LONG])
     return Spans(starts, lengths), starts + np.maximum(lengths, 0)
 
 
@@ -248,7 +220,7 @@ def _headers_by_numpy(buffer: Bytes, positions: Int64s, counts: Int64s, ends: In
         places = firsts[rows] + index
         found, after_key = _spans(buffer, positions[rows], ends[rows])
         if (found.lengths < 0).any():
-            raise _malformed(SENTENCES[kernel.HEADER_WITHOUT_KEY])
+            raise malformed(SENTENCES[kernel.HEADER_WITHOUT_KEY])
         keys.starts[places], keys.lengths[places] = found.starts, found.lengths
         found, positions[rows] = _spans(buffer, after_key, ends[rows])
         values.starts[places], values.lengths[places] = found.starts, found.lengths
@@ -257,5 +229,6 @@ def _headers_by_numpy(buffer: Bytes, positions: Int64s, counts: Int64s, ends: In
     return keys, values, positions
 
 
-def _malformed(sentence: str) -> ProtocolError:
+def malformed(sentence: str) -> ProtocolError:
+    """What is wrong with records."""
     return ProtocolError(ErrorCode.INVALID_RECORD, sentence)

@@ -1,6 +1,16 @@
 # The types with which Cython compiles kernel.py. Python never reads this file.
 
 cimport cython
+from libc.string cimport memcpy
+
+cdef inline void copy(
+    unsigned char[::1] out,
+    long long position,
+    const unsigned char[::1] buffer,
+    long long start,
+    long long length,
+) noexcept:
+    memcpy(&out[position], &buffer[start], length)
 
 @cython.locals(
     row=cython.longlong,
@@ -29,6 +39,13 @@ cimport cython
     header_start=cython.longlong,
     header_count=cython.longlong,
     part=cython.longlong,
+    takes_offsets=cython.longlong,
+    takes_timestamps=cython.longlong,
+    takes_keys=cython.longlong,
+    takes_values=cython.longlong,
+    takes_headers=cython.longlong,
+    key_end=cython.longlong,
+    value_end=cython.longlong,
 )
 cpdef long long walk(
     const unsigned char[::1] buffer,
@@ -36,12 +53,15 @@ cpdef long long walk(
     long long bodies_count,
     long long first_offset,
     long long end_offset,
+    long long wanted,
     long long[::1] offsets,
     long long[::1] timestamps,
-    long long[::1] key_starts,
-    long long[::1] key_lengths,
-    long long[::1] value_starts,
-    long long[::1] value_lengths,
+    unsigned char[::1] keys,
+    int[::1] key_bounds,
+    unsigned char[::1] key_nulls,
+    unsigned char[::1] values,
+    int[::1] value_bounds,
+    unsigned char[::1] value_nulls,
     long long[::1] header_starts,
     long long[::1] header_counts,
     long long[::1] problem,
@@ -83,8 +103,6 @@ cpdef walk_headers(
     header_count=cython.longlong,
     length=cython.longlong,
     number=cython.ulonglong,
-    start=cython.longlong,
-    index=cython.longlong,
 )
 cpdef long long write(
     unsigned char[::1] out,
@@ -107,9 +125,7 @@ cpdef long long write(
 @cython.locals(
     position=cython.longlong,
     row=cython.longlong,
-    start=cython.longlong,
     length=cython.longlong,
-    index=cython.longlong,
 )
 cpdef gather(
     const unsigned char[::1] buffer,

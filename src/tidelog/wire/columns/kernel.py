@@ -12,9 +12,19 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-# Whatever has the buffer protocol: unsigned bytes, and 64-bit numbers that are written to.
+try:
+    import cython  # type: ignore[import-untyped]
+except ImportError:  # Only who compiles it has Cython.
+    from tidelog.wire.columns import plain as cython
+
+if not cython.compiled:
+    # Compiled, it is C's own, which `kernel.pxd` names: a loop over bytes, in so long a function, C takes byte by byte.
+    from tidelog.wire.columns.plain import copy
+
+# Whatever has the buffer protocol: unsigned bytes, numbers that are written to, and bytes that are.
 Bytes: TypeAlias = Any
 Numbers: TypeAlias = Any
+Packed: TypeAlias = Any
 
 # What is wrong with a body, as `walk` says it in `problem`.
 TOO_SHORT: Final = 1
@@ -30,8 +40,15 @@ BYTES_BEHIND: Final = 8
 # records count from. If the sixth is not 0, the seventh is the timestamp of all of them. The eighth is an answer: rows.
 BODY_NUMBERS: Final = 8
 
+# What may be wanted of records.
+OFFSETS: Final = 1
+TIMESTAMPS: Final = 2
+KEYS: Final = 4
+VALUES: Final = 8
+HEADERS: Final = 16
+
 # Count up with every change: a compiled module of another revision, left over in a checkout, is not used.
-REVISION: Final = 3
+REVISION: Final = 4
 
 COMPILED: Final = not __file__.endswith(".py")
 
@@ -42,20 +59,32 @@ def walk(
     bodies_count: int,
     first_offset: int,
     end_offset: int,
+    wanted: int,
     offsets: Numbers,
     timestamps: Numbers,
-    key_starts: Numbers,
-    key_lengths: Numbers,
-    value_starts: Numbers,
-    value_lengths: Numbers,
+    keys: Packed,
+    key_bounds: Numbers,
+    key_nulls: Packed,
+    values: Packed,
+    value_bounds: Numbers,
+    value_nulls: Packed,
     header_starts: Numbers,
     header_counts: Numbers,
     problem: Numbers,
 ) -> int:
-    """Note the fields of each record from `first_offset` on and before `end_offset`; how many there were, -1 if broken.
+    """Take the wanted fields of each record from `first_offset` on and before `end_offset`; how many, -1 if broken.
 
-    Lengths are -1 for null. The arrays have room for all records that the bodies claim.
+    Keys and values are copied behind each other, with bounds of which the first is 0, and a 1 where one is null. What
+    is wanted has room for all records that the bodies claim, keys and values for as many bytes as the bodies have.
     """
+    # Numbers of this function: those of the module would be looked up for each record.
+    takes_offsets = wanted & OFFSETS
+    takes_timestamps = wanted & TIMESTAMPS
+    takes_keys = wanted & KEYS
+    takes_values = wanted & VALUES
+    takes_headers = wanted & HEADERS
+    key_end = 0
+    value_end = 0
     row = 0
     for body in range(bodies_count):
         at = body * BODY_NUMBERS
@@ -205,14 +234,25 @@ def walk(
             if position != end:
                 return failed(problem, FIELDS_DISAGREE, body, position)
             if first_offset <= offset < end_offset:
-                offsets[row] = offset
-                timestamps[row] = append_time if log_append else base_timestamp + timestamp_delta
-                key_starts[row] = key_start
-                key_lengths[row] = key_length
-                value_starts[row] = value_start
-                value_lengths[row] = value_length
-                header_starts[row] = header_start
-                header_counts[row] = header_count
+                if takes_offsets:
+                    offsets[row] = offset
+                if takes_timestamps:
+                    timestamps[row] = append_time if log_append else base_timestamp + timestamp_delta
+                if takes_keys:
+                    if key_length > 0:
+                        copy(keys, key_end, buffer, key_start, key_length)
+                        key_end += key_length
+                    key_nulls[row] = key_length < 0
+                    key_bounds[row + 1] = key_end
+                if takes_values:
+                    if value_length > 0:
+                        copy(values, value_end, buffer, value_start, value_length)
+                        value_end += value_length
+                    value_nulls[row] = value_length < 0
+                    value_bounds[row + 1] = value_end
+                if takes_headers:
+                    header_starts[row] = header_start
+                    header_counts[row] = header_count
                 row += 1
         if position != limit:
             return failed(problem, BYTES_BEHIND, body, position)
@@ -273,11 +313,9 @@ def gather(buffer: Bytes, starts: Numbers, lengths: Numbers, rows: int, bounds: 
     position = 0
     bounds[0] = 0
     for row in range(rows):
-        start = starts[row]
         length = lengths[row]
-        for index in range(length):
-            out[position + index] = buffer[start + index]
         if length > 0:
+            copy(out, position, buffer, starts[row], length)
             position += length
         bounds[row + 1] = position
 
@@ -352,10 +390,9 @@ def write(
                 position += 1
             out[position] = number
             position += 1
-            start = key_starts[row]
-            for index in range(key_bytes):
-                out[position + index] = key_data[start + index]
-            position += key_bytes
+            if key_bytes:
+                copy(out, position, key_data, key_starts[row], key_bytes)
+                position += key_bytes
             number = zigzag(value_length)
             while number > 0x7F:
                 out[position] = number & 0x7F | 0x80
@@ -363,10 +400,9 @@ def write(
                 position += 1
             out[position] = number
             position += 1
-            start = value_starts[row]
-            for index in range(value_bytes):
-                out[position + index] = value_data[start + index]
-            position += value_bytes
+            if value_bytes:
+                copy(out, position, value_data, value_starts[row], value_bytes)
+                position += value_bytes
             number = as_wide(2 * header_count)
             while number > 0x7F:
                 out[position] = number & 0x7F | 0x80
@@ -374,10 +410,9 @@ def write(
                 position += 1
             out[position] = number
             position += 1
-            start = header_starts[row]
-            for index in range(header_bytes):
-                out[position + index] = header_data[start + index]
-            position += header_bytes
+            if header_bytes:
+                copy(out, position, header_data, header_starts[row], header_bytes)
+                position += header_bytes
         ends[batch] = position
     return position
 
