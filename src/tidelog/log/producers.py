@@ -49,29 +49,41 @@ class Duplicate(NamedTuple):
     timestamp: int
 
 
-class RunEnd:
-    """The last batches of a run as it came. Most are followed by the next run before anybody asks for one of them."""
+class KeptRun(msgspec.Struct, frozen=True, gc=False):
+    """The batches of a run, as far as they are to be remembered; not the run itself, which has the memory of a turn."""
 
-    __slots__ = ("_counts", "_distance", "_ends", "_timestamps", "last_sequence")
+    record_counts: Sequence[int]
+    max_timestamps: Sequence[int]
+    # After each batch, and perhaps before the first.
+    ends: Sequence[Offset]
+    # From an end to the sequence of the last record before it.
+    distance: int
 
-    def __init__(self, run: BatchRun, offsets: Sequence[Offset]) -> None:
-        # Not the run itself, which has the memory of a turn.
-        self._counts = run.record_counts[-REMEMBERED_BATCHES:]
-        self._timestamps = run.max_timestamps[-REMEMBERED_BATCHES:]
-        self._ends = offsets[-len(self._counts) :]
-        # From the offset after a batch to the sequence of its last record.
-        self._distance = distance = run.base_sequence - offsets[0] - 1
-        self.last_sequence = (offsets[-1] + distance) & SEQUENCE_MASK
+    def batches(self) -> list[ProducedBatch]:
+        distance = self.distance
+        return [
+            ProducedBatch((end + distance) & SEQUENCE_MASK, Offset(end - 1), count - 1, timestamp)
+            for end, count, timestamp in zip(
+                self.ends[-len(self.record_counts) :], self.record_counts, self.max_timestamps, strict=True
+            )
+        ]
+
+
+class LateBatches(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """The newest batches of a producer, in the runs in which they came: most are followed by the next before anybody
+    asks for one of them."""
+
+    pieces: tuple[KeptRun | tuple[ProducedBatch, ...], ...]
+    last_sequence: int
 
     def batches(self) -> tuple[ProducedBatch, ...]:
-        distance = self._distance
-        return tuple(
-            ProducedBatch((after + distance) & SEQUENCE_MASK, Offset(after - 1), count - 1, timestamp)
-            for after, count, timestamp in zip(self._ends, self._counts, self._timestamps, strict=True)
-        )
+        found: list[ProducedBatch] = []
+        for piece in self.pieces:
+            found += piece.batches() if isinstance(piece, KeptRun) else piece
+        return tuple(found[-REMEMBERED_BATCHES:])
 
     def __eq__(self, other: object) -> bool:
-        return self.batches() == (other.batches() if isinstance(other, RunEnd) else other)
+        return self.batches() == (other.batches() if isinstance(other, LateBatches) else other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -81,7 +93,7 @@ class ProducerEntry(msgspec.Struct, frozen=True, gc=False):
 
     producer_id: ProducerId
     epoch: ProducerEpoch
-    newest: tuple[ProducedBatch, ...] | RunEnd = ()
+    newest: tuple[ProducedBatch, ...] | LateBatches = ()
     last_timestamp: int = NO_TIMESTAMP
     coordinator_epoch: int = -1
     transaction_first_offset: Offset = NO_OFFSET
@@ -90,12 +102,12 @@ class ProducerEntry(msgspec.Struct, frozen=True, gc=False):
     def batches(self) -> tuple[ProducedBatch, ...]:
         """The last five batches, or as many as there were."""
         newest = self.newest
-        return newest.batches() if isinstance(newest, RunEnd) else newest
+        return newest.batches() if isinstance(newest, LateBatches) else newest
 
     @property
     def last_sequence(self) -> int:
         newest = self.newest
-        if isinstance(newest, RunEnd):
+        if isinstance(newest, LateBatches):
             return newest.last_sequence
         return newest[-1].last_sequence if newest else NO_SEQUENCE
 
@@ -257,22 +269,31 @@ class Producers:
 
     def staged_run(self, run: BatchRun, offsets: Sequence[Offset]) -> None:
         """A run of batches of this producer is staged at these offsets; the last of them follows it."""
-        timestamps = run.max_timestamps
-        count = len(timestamps)
-        if count == 1:
-            delta = run.record_counts[0] - 1
-            last_sequence = (run.base_sequence + delta) & SEQUENCE_MASK
-            batch = ProducedBatch(last_sequence, Offset(offsets[1] - 1), delta, timestamps[0])
-            self._stage(run, offsets[0], (batch,), timestamps[0])
+        counts, timestamps = run.record_counts, run.max_timestamps
+        base_offset = offsets[0]
+        distance = run.base_sequence - base_offset - 1
+        last_sequence = (offsets[-1] + distance) & SEQUENCE_MASK
+        entry = self._entries.get(ProducerId(run.producer_id))
+        earlier = entry.newest if entry is not None and entry.epoch == run.producer_epoch else ()
+        newest: tuple[ProducedBatch, ...] | LateBatches
+        if len(counts) > REMEMBERED_BATCHES:
+            last = slice(-REMEMBERED_BATCHES, None)
+            newest = LateBatches((KeptRun(counts[last], timestamps[last], offsets[last], distance),), last_sequence)
+        elif isinstance(earlier, LateBatches):
+            kept = KeptRun(counts, timestamps, offsets, distance)
+            # No run is without a batch, so that four of them and this one are enough.
+            newest = LateBatches((*earlier.pieces[1 - REMEMBERED_BATCHES :], kept), last_sequence)
+        elif len(counts) == 1:
+            newest = (ProducedBatch(last_sequence, Offset(offsets[1] - 1), counts[0] - 1, timestamps[0]),)
         else:
-            end = RunEnd(run, offsets)
-            self._stage(run, offsets[0], end if count >= REMEMBERED_BATCHES else end.batches(), timestamps[-1])
+            newest = LateBatches((earlier, KeptRun(counts, timestamps, offsets, distance)), last_sequence)
+        self._stage(run, base_offset, newest, timestamps[-1])
 
     def _stage(
         self,
         header: BatchHeader | BatchRun,
         base_offset: Offset,
-        newest: tuple[ProducedBatch, ...] | RunEnd,
+        newest: tuple[ProducedBatch, ...] | LateBatches,
         timestamp: int,
     ) -> None:
         """Put batches behind those that are remembered of a producer; the first of them has this header."""
