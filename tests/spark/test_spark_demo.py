@@ -20,6 +20,7 @@ SECONDS_MAX: Final = 600
 AGREEING_MIN: Final = 7
 
 
+@pytest.mark.req("R1", "S12")
 @pytest.mark.timeout(2 * SECONDS_MAX)
 def test_the_demo_sums_up_orders_with_spark_and_every_result_agrees_with_its_own_count(tmp_path: Path) -> None:
     port = free_port()

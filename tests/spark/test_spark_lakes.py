@@ -69,7 +69,7 @@ def wait_for(path: Path, driver: subprocess.Popen[bytes], log: Path) -> None:
         time.sleep(POLL_SECONDS)
 
 
-@pytest.mark.req("R1")
+@pytest.mark.req("R1", "S12")
 @pytest.mark.timeout(3 * SECONDS_MAX)
 @pytest.mark.parametrize("lake", SINKS)
 def test_a_lake_has_each_record_once_though_the_driver_is_killed_and_a_batch_comes_again(

@@ -85,6 +85,7 @@ def test_archive_writes_parquet_by_day_and_once(spark: SparkSession, filled: str
     assert sorted(row.order_id for row in kept.collect()) == ["1", "2", "3", "3", "4"]
 
 
+@pytest.mark.req("R1", "S12")
 def test_aggregate_counts_by_window_when_the_window_is_over(spark: SparkSession, filled: str, tmp_path: Path) -> None:
     run(spark, read_definition(EXAMPLES / "aggregate.toml"), filled, tmp_path)
 
@@ -94,6 +95,7 @@ def test_aggregate_counts_by_window_when_the_window_is_over(spark: SparkSession,
     assert {bytes(row.key).decode() for row in rows} == {"Brest", "Leith"}
 
 
+@pytest.mark.req("R1", "S12")
 def test_join_takes_the_newest_value_of_each_key(spark: SparkSession, filled: str, tmp_path: Path) -> None:
     run(spark, read_definition(EXAMPLES / "join.toml"), filled, tmp_path)
 

@@ -168,6 +168,7 @@ def found(broker: ServerProcess, spark: SparkSession, tmp_path_factory: pytest.T
     yield {"ours": ours, "theirs": json.loads(out.strip().splitlines()[-1])}
 
 
+@pytest.mark.req("R1")
 @pytest.mark.parametrize("way", ["read", "stream"])
 def test_both_connectors_give_the_same_rows_and_columns_for_the_same_options(found: Any, way: str) -> None:
     wanted = READS if way == "read" else STREAMS
@@ -181,6 +182,7 @@ def test_both_connectors_give_the_same_rows_and_columns_for_the_same_options(fou
         assert counts["uncommitted"] == 20 and 10 <= counts["compacted"] < 600
 
 
+@pytest.mark.req("R1")
 def test_both_connectors_write_the_same_records_to_the_same_partitions(found: Any, broker: ServerProcess) -> None:
     for name in WRITES:
         assert found["ours"]["write"][name] == found["theirs"]["write"][name] == "written", name
@@ -190,6 +192,7 @@ def test_both_connectors_write_the_same_records_to_the_same_partitions(found: An
         assert ours, topic
 
 
+@pytest.mark.req("R1")
 def test_both_connectors_refuse_the_same(found: Any) -> None:
     refused = {"read": READS_REFUSED, "stream": STREAMS_REFUSED, "write": WRITES_REFUSED}
     for way, cases in refused.items():

@@ -50,7 +50,7 @@ def test_a_seed_makes_a_plan_in_which_each_falls_as_often_as_asked() -> None:
     assert len(order) == len(faults)
 
 
-@pytest.mark.req("R1")
+@pytest.mark.req("R1", "S12")
 @pytest.mark.timeout(SECONDS_MAX)
 @pytest.mark.parametrize("route", Route, ids=lambda route: route.value)
 def test_each_record_comes_out_once_whoever_is_killed(
