@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 COLOURS: Final = {
     "starting": "yellow",
+    "waiting": "yellow",
     "running": "green",
     "restarting": "yellow",
     "finished": "cyan",

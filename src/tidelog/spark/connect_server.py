@@ -15,6 +15,12 @@ from tidelog.spark.processes import LOOPBACK, SMALL_JAVA, SparkProcess, spark_co
 from tidelog.spark.session import DEFAULTS, LOCAL_DEFAULTS
 
 SERVER_CLASS: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
+# On a cluster: executors only while there is work, so that others who use the cluster are not kept waiting for ever.
+WHILE_THERE_IS_WORK: Final = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.executorIdleTimeout": "10s",
+    "spark.dynamicAllocation.shuffleTracking.timeout": "30s",
+}
 SERVER_READY: Final = r"Spark Connect server started at: \S*:(\d+)"
 
 
@@ -32,6 +38,7 @@ class ConnectServer:
         chosen = {
             **DEFAULTS,
             **LOCAL_DEFAULTS,
+            **WHILE_THERE_IS_WORK,
             "spark.driver.extraJavaOptions": SMALL_JAVA,
             "spark.connect.grpc.binding.address": LOOPBACK,
             "spark.connect.grpc.binding.port": str(port),

@@ -6,6 +6,7 @@ value is said with its topic, partition and offset.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from tidelog.client.typed.decoding import Decoder, TypedValues
 
 VALUE_COLUMN: Final = "value"
+# Times are UTC: Spark 4.1 knows no others, and cannot be told.
+IN_UTC: Final[dict[str, Any]] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_type).parameters else {}
 # These names always mean what a topic has, also where a field of its values is called so.
 PLAIN_COLUMNS: Final = frozenset(TYPES) - {VALUE_COLUMN}
 
@@ -142,7 +145,7 @@ def _value_type(typed: TypedOptions, schema: StructType) -> Any:
             raise InvalidOption(f"Column 'value' is a struct where valueFormat is given, not {found.simpleString()}.")
         asked = found
     if typed.format.name == JSON:
-        return to_arrow_type(asked, timezone="UTC")
+        return to_arrow_type(asked, **IN_UTC)
     told: Any = _decoder(typed, None).type
     has = {field.name: from_arrow_type(field.type).simpleString() for field in told}
     for field in asked.fields:

@@ -9,7 +9,7 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -71,6 +71,15 @@ def spark_session(
 def is_connect(master: str) -> bool:
     """Whether the driver is not in this process but in a server that Spark Connect speaks to."""
     return master.startswith(CONNECT)
+
+
+def awaits_executors(spark: SparkSession, master: str) -> bool:
+    """Whether a cluster gave this session nobody yet who works for it. Through Spark Connect that cannot be known."""
+    if master.startswith("local") or is_connect(master):
+        return False
+    context: Any = spark.sparkContext._jsc.sc()
+    # The driver is counted among them.
+    return bool(context.getExecutorMemoryStatus().size() <= 1)
 
 
 def _started(name: str, master: str, settings: Mapping[str, str]) -> SparkSession:

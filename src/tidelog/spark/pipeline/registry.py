@@ -20,7 +20,7 @@ CHECKPOINT: Final = "checkpoint"
 SPARK_LOG: Final = "spark.log"
 STOP_SECONDS_MAX: Final = 60.0
 # States that only a process which is alive can be in.
-ACTIVE: Final = ("starting", "running", "restarting")
+ACTIVE: Final = ("starting", "waiting", "running", "restarting")
 
 
 @dataclass(frozen=True, slots=True)

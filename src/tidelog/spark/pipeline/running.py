@@ -25,12 +25,18 @@ from tidelog.spark.pipeline.frames import start_query
 from tidelog.spark.pipeline.registry import PipelineState, Registry
 from tidelog.spark.pipeline.told import batches_after, essence, lag_of
 from tidelog.spark.processes import SparkDidNotStart
-from tidelog.spark.session import is_connect, spark_session
+from tidelog.spark.session import awaits_executors, is_connect, spark_session
 
 FAILURES_MAX: Final = 5
 RESTART_PAUSE_S: Final = 2.0
 POLL_S: Final = 1
 STDERR: Final = 2
+# A cluster that has cores and memory free starts an executor sooner than this.
+EXECUTORS_AWAITED_S: Final = 15.0
+NOBODY_WORKS: Final = (
+    "no worker has cores and memory left for an executor: another application holds them, or too much is asked "
+    "(spark.cores.max, spark.executor.memory in [spark])"
+)
 
 Tell = Callable[[PipelineState], None]
 
@@ -62,7 +68,7 @@ class PipelineRun:
         spark = self._start_spark(settings)
         try:
             self._say(status="running")
-            self._supervise(lambda: start_query(spark, self._definition, self._checkpoint()), end)
+            self._supervise(spark, end)
         finally:
             spark.stop()
         return self._state
@@ -84,12 +90,12 @@ class PipelineRun:
         given = self._definition.checkpoint
         return Path(given).absolute() if given else self._registry.checkpoint_of(self._definition.name)
 
-    def _supervise(self, start: Callable[[], StreamingQuery], end: float | None) -> None:
+    def _supervise(self, spark: SparkSession, end: float | None) -> None:
         failures = 0
         while True:
             batch_before = self._state.batch_id
             try:
-                self._follow(start(), end)
+                self._follow(spark, start_query(spark, self._definition, self._checkpoint()), end)
                 self._say(status="stopped" if self._stopping or _is_over(end) else "finished", failure=None)
                 return
             # Of Java's own errors only those that Spark knows are PySpark's: jars for another Spark are none of them.
@@ -103,15 +109,25 @@ class PipelineRun:
                 time.sleep(RESTART_PAUSE_S)
                 self._say(status="running")
 
-    def _follow(self, query: StreamingQuery, end: float | None) -> None:
-        told = -1
+    def _follow(self, spark: SparkSession, query: StreamingQuery, end: float | None) -> None:
+        told, began = -1, time.monotonic()
         while not query.awaitTermination(POLL_S):
             told = self._progress(query, told)
+            if told < 0 and time.monotonic() - began > EXECUTORS_AWAITED_S:
+                self._tell_whether_anybody_works(spark)
             if self._stopping or _is_over(end):
                 _let_finish(query)
                 query.stop()
                 break
         self._progress(query, told)
+
+    def _tell_whether_anybody_works(self, spark: SparkSession) -> None:
+        """A cluster whose cores are taken lets a query wait without a word."""
+        waits = awaits_executors(spark, self._master)
+        if waits and self._state.status == "running":
+            self._say(status="waiting", failure=NOBODY_WORKS)
+        elif not waits and self._state.status == "waiting":
+            self._say(status="running", failure=None)
 
     def _progress(self, query: StreamingQuery, told: int) -> int:
         for progress in batches_after(told, query.recentProgress):
