@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -70,6 +72,27 @@ def records(spark: SparkSession, servers: str, topic: str) -> list[Any]:
 
 def values(rows: Iterable[Any]) -> list[Any]:
     return sorted((json.loads(bytes(row.value)) for row in rows), key=json.dumps)
+
+
+def test_the_data_that_the_examples_come_with_fits_them(
+    spark: SparkSession, start_broker: StartBroker, tmp_path: Path
+) -> None:
+    servers = start_broker({"transaction.two.phase.commit.enable": "true"}).bootstrap_servers
+
+    subprocess.run([sys.executable, str(EXAMPLES.parent / "orders.py"), servers], check=True)
+    run(spark, read_definition(EXAMPLES / "quality.toml"), servers, tmp_path / "quality")
+    run(spark, read_definition(EXAMPLES / "join.toml"), servers, tmp_path / "join")
+
+    # Of 1,000 orders each twentieth is sent twice, each fiftieth is bad (both: each hundredth), and one is none at all.
+    assert len(records(spark, servers, "orders-dead")) == 20 + 10 + 1
+    assert len(records(spark, servers, "orders-good")) == 980 + 40
+    assert {row["name"] for row in values(records(spark, servers, "orders-with-names"))} == {
+        "Ada",
+        "Bo",
+        "Cleo",
+        "Dag",
+        "Eva",
+    }
 
 
 @pytest.mark.req("R1", "S9")

@@ -58,6 +58,8 @@ def line_of(state: PipelineState, *, colour: bool = False) -> str:
     if state.batch_id >= 0:
         line += f"  batch {state.batch_id}  rows {state.rows:,} ({state.rows_per_second:,.0f}/s)"
         line += f"  lag {lag_of(state)}  {state.batch_ms} ms"
+    elif state.note is not None and state.failure is None:
+        line += f"  {state.note}"
     return line if state.failure is None else f"{line}  {state.failure}"
 
 

@@ -80,6 +80,7 @@ def test_delta_and_iceberg_are_short_for_their_format_and_path_too() -> None:
 def test_a_lake_gets_the_package_that_is_built_for_the_spark_that_runs() -> None:
     settings = lake_settings("delta", (), {}, "4.2.1")
     assert settings["spark.jars.packages"] == "io.delta:delta-spark_4.2_2.13:4.4.0"
+    assert "org.apache.hadoop:*" in settings["spark.jars.excludes"].split(",")
     assert settings["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension"
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-from tidelog.spark.pipeline.told import batches_after, essence, lag_of
+from tidelog.spark.pipeline.told import batches_after, ended_by, essence, lag_of
 
 
 def progress(batch_id: int, rows: int, *steps: str) -> StreamingQueryProgress:
@@ -50,3 +50,9 @@ def test_an_error_of_java_that_comes_alone_is_told_by_what_it_says() -> None:
     called = "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext."
     text = f"{called}\n: org.apache.spark.SparkException: No such master.\n\tat org.apache.spark.SparkContext$.x(y:1)"
     assert essence(text) == "No such master."
+
+
+def test_of_a_java_that_ended_before_it_could_tell_the_log_says_why() -> None:
+    log = 'x\nException in thread "main" java.lang.RuntimeException: [download failed: a#b;1!b.jar]\n\tat y(z:1)'
+    assert ended_by(log) == "[download failed: a#b;1!b.jar]"
+    assert ended_by("WARN nothing") is None

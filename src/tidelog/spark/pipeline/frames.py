@@ -37,10 +37,14 @@ def start_query(spark: SparkSession, definition: PipelineDefinition, checkpoint:
         assert sink.path is not None
         writer = writer.format(sink.format).partitionBy(*sink.partition_by)
         return writer.toTable(sink.path) if is_table_name(sink.format, sink.path) else writer.start(sink.path)
-    if sink.topic is not None:
-        writer = writer.option("topic", sink.topic)
-    writer = writer.options(**{**definition.kafka_options(), **sink.options})
-    return writer.format("tidelog").option("kafka.bootstrap.servers", definition.bootstrap).start()
+    return writer.format("tidelog").options(**topic_options(definition)).start()
+
+
+def topic_options(definition: PipelineDefinition) -> dict[str, str]:
+    """What a sink that is a topic is told."""
+    named = {} if definition.sink.topic is None else {"topic": definition.sink.topic}
+    servers = {"kafka.bootstrap.servers": definition.bootstrap}
+    return {**named, **definition.kafka_options(), **definition.sink.options, **servers}
 
 
 def transformed(spark: SparkSession, definition: PipelineDefinition) -> DataFrame:

@@ -39,6 +39,8 @@ class PipelineState:
     lag: int | None = None
     batch_ms: int = 0
     failure: str | None = None
+    # What is to be known of it before it has done anything.
+    note: str | None = None
 
 
 class Registry:

@@ -22,8 +22,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidelog.spark.java import NoJava
 from tidelog.spark.pipeline.definition import PipelineDefinition
 from tidelog.spark.pipeline.frames import start_query
+from tidelog.spark.pipeline.promise import less_than_exactly_once
 from tidelog.spark.pipeline.registry import PipelineState, Registry
-from tidelog.spark.pipeline.told import batches_after, essence, lag_of
+from tidelog.spark.pipeline.told import batches_after, ended_by, essence, lag_of
 from tidelog.spark.processes import SparkDidNotStart
 from tidelog.spark.session import awaits_executors, is_connect, spark_session
 
@@ -67,7 +68,9 @@ class PipelineRun:
         settings = {"spark.log.level": "ERROR", **own}
         spark = self._start_spark(settings)
         try:
-            self._say(status="running")
+            # A server of Spark Connect may have another way to the cluster than this process.
+            note = None if is_connect(self._master) else less_than_exactly_once(self._definition)
+            self._say(status="running", note=note)
             self._supervise(spark, end)
         finally:
             spark.stop()
@@ -76,13 +79,15 @@ class PipelineRun:
     def _start_spark(self, settings: Mapping[str, str]) -> SparkSession:
         """SparkDidNotStart with a sentence: no such master, jars that cannot be had, a cluster that does not answer."""
         log = self._registry.spark_log_of(self._definition.name)
+        before = log.stat().st_size if log.exists() else 0
         try:
             with _words_into(log):
                 return spark_session(self._definition.name, master=self._master, settings=settings)
         except (PySparkException, Py4JError, RuntimeError) as error:
             if isinstance(error, NoJava):
                 raise
-            message = f"Spark did not start with master {self._master}: {essence(str(error))}"
+            reason = ended_by(log.read_bytes()[before:].decode(errors="replace")) or essence(str(error))
+            message = f"Spark did not start with master {self._master}: {reason}"
             self._say(status="failed", failure=message)
             raise SparkDidNotStart(f"{message} (all of it is in {log})") from None
 

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 # The step of a batch in which its rows go to the sink.
 RAN: Final = "addBatch"
+JAVA_ENDED: Final = 'Exception in thread "main" '
 
 
 def batches_after(told: int, progresses: Iterable[StreamingQueryProgress]) -> list[StreamingQueryProgress]:
@@ -42,6 +43,12 @@ def _offsets(told: Any) -> dict[str, dict[str, int]] | None:
         except json.JSONDecodeError:
             told = ast.literal_eval(told)
     return told if isinstance(told, dict) else None
+
+
+def ended_by(log: str) -> str | None:
+    """Why Java ended before it could tell us, as its log says; None if it says nothing of the kind."""
+    ends = [line for line in log.splitlines() if line.startswith(JAVA_ENDED)]
+    return ends[-1].removeprefix(JAVA_ENDED).partition(": ")[2] or None if ends else None
 
 
 def essence(text: str) -> str:
