@@ -5,6 +5,7 @@ The broker parses request headers and encodes responses with it, clients the rev
 
 from __future__ import annotations
 
+from collections import deque
 from struct import Struct
 from struct import error as StructError
 from typing import Any, Final, TypeVar
@@ -22,6 +23,10 @@ LENGTH_BYTES: Final = 4
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024
 # Longer frames get memory as their bytes come: a length is quickly claimed.
 LAID_OUT_BYTES_MAX: Final = 64 * 1024 * 1024
+# Room of long frames that is used again: one frame is read while the next comes.
+PLACES_MAX: Final = 2
+PLACE_BYTES_MIN: Final = 256 * 1024
+PLACE_BYTES_MAX: Final = 16 * 1024 * 1024
 
 R = TypeVar("R", bound=Response)
 
@@ -160,8 +165,9 @@ class FrameSplitter:
         self._frame_bytes_max = frame_bytes_max
         self._pending = bytearray()
         # A frame of which the length is known and not all has come: its place as a whole, and how much of it is there.
-        self._long = bytearray()
+        self._long: memoryview | None = None
         self._long_end = 0
+        self._places: deque[bytearray] = deque(maxlen=PLACES_MAX)
 
     def feed(self, data: bytes) -> list[memoryview]:
         """Add bytes; gives the frames that are now whole, without their lengths.
@@ -169,9 +175,8 @@ class FrameSplitter:
         The frames are views, and stay what they are for as long as they are held. MalformedMessage for a length that no
         frame may have, as soon as it is seen: nothing behind it can be read.
         """
-        if self._long:
-            room = self.room()
-            assert room is not None
+        room = self.room()
+        if room is not None:
             count = min(len(room), len(data))
             room[:count] = data[:count]
             frames = self.filled(count)
@@ -200,15 +205,15 @@ class FrameSplitter:
 
     def room(self) -> memoryview | None:
         """Where the rest of a frame belongs that has begun to come, for who can read right into it; see `filled`."""
-        return memoryview(self._long)[self._long_end :] if self._long else None
+        return None if self._long is None else self._long[self._long_end :]
 
     def filled(self, count: int) -> list[memoryview]:
         """So many bytes are in the room; the frame, if that was all of it."""
+        assert self._long is not None
         self._long_end += count
         if self._long_end < len(self._long):
             return []
-        whole = memoryview(self._long)
-        self._long = bytearray()
+        whole, self._long = self._long, None
         return [whole]
 
     def _lay_out(self, begun: memoryview, size_bytes: int) -> bool:
@@ -218,11 +223,23 @@ class FrameSplitter:
         """
         if len(begun) < LENGTH_BYTES or size_bytes > LAID_OUT_BYTES_MAX:
             return False
-        self._long = bytearray(size_bytes - LENGTH_BYTES)
+        self._long = self._place(size_bytes - LENGTH_BYTES)
         self._long_end = len(begun) - LENGTH_BYTES
         self._long[: self._long_end] = begun[LENGTH_BYTES:]
         self._pending = bytearray()
         return True
+
+    def _place(self, size_bytes: int) -> memoryview:
+        """Room for a frame: that of an earlier one, if nobody holds it any more. New room has to be cleared first."""
+        if not PLACE_BYTES_MIN <= size_bytes <= PLACE_BYTES_MAX:
+            return memoryview(bytearray(size_bytes))
+        for place in self._places:
+            if len(place) >= size_bytes and _is_free(place):
+                return memoryview(place)[:size_bytes]
+        # Frames that are nearly as long fit, too.
+        place = bytearray(-(-size_bytes // PLACE_BYTES_MIN) * PLACE_BYTES_MIN)
+        self._places.append(place)
+        return memoryview(place)[:size_bytes]
 
     def _frame_end(self, pending: bytes | bytearray, begun: int) -> int:
         """Where the frame ends, or some place that has not been received yet."""
@@ -232,3 +249,13 @@ class FrameSplitter:
         if not 0 <= length <= self._frame_bytes_max:
             raise MalformedMessage(f"a frame claims {length} bytes; the limit is {self._frame_bytes_max}")
         return begun + LENGTH_BYTES + int(length)
+
+
+def _is_free(place: bytearray) -> bool:
+    """Whether nobody has a view of it: only then Python lets it grow."""
+    try:
+        place.append(0)
+    except BufferError:
+        return False
+    del place[-1]
+    return True

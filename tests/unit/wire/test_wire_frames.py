@@ -12,6 +12,7 @@ from tidelog.wire.batch import HEADER_BYTES, read_header
 from tidelog.wire.compiler import MalformedMessage, encode, reader
 from tidelog.wire.frames import (
     LAID_OUT_BYTES_MAX,
+    PLACE_BYTES_MIN,
     FrameSplitter,
     RequestHeader,
     decode_response,
@@ -229,6 +230,27 @@ def test_a_frame_that_claims_to_be_huge_gets_memory_only_as_it_comes() -> None:
     assert splitter.feed((LAID_OUT_BYTES_MAX - 3).to_bytes(4, "big") + b"a") == []
     assert splitter.room() is None
     assert splitter.feed(b"b") == []
+
+
+def test_the_room_of_a_long_frame_is_used_again_only_when_nobody_holds_the_frame() -> None:
+    def received(splitter: FrameSplitter, byte: bytes) -> memoryview:
+        splitter.feed(PLACE_BYTES_MIN.to_bytes(4, "big"))
+        room = splitter.room()
+        assert room is not None
+        room[:] = byte * len(room)
+        (frame,) = splitter.filled(len(room))
+        return frame
+
+    splitter = FrameSplitter()
+    held = [received(splitter, b"%d" % number) for number in range(3)]
+    part = held[2][1:3]
+    assert [bytes(frame[-2:]) for frame in held] == [b"00", b"11", b"22"]
+    assert len({id(frame.obj) for frame in held}) == 3
+    places = {id(held[1].obj)}
+    held.clear()
+    again = received(splitter, b"x")
+    assert id(again.obj) in places
+    assert bytes(part) == b"22"
 
 
 def test_frames_stay_as_they_are_when_more_is_received() -> None:
