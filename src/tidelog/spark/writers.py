@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from pyspark import TaskContext
@@ -121,7 +122,7 @@ def _write_now(options: WriteOptions, iterator: Iterator[Any]) -> Written:
     if first is None:
         return Written()
     with producer_of(options) as producer:
-        written = write_rows(producer, [first], options) + write_rows(producer, rows, options)
+        written = write_rows(producer, chain([first], rows), options)
     settle()
     return Written(topics=tuple(sorted(written)))
 
