@@ -181,6 +181,15 @@ class Producers:
 
     def is_next(self, header: BatchHeader | BatchRun) -> bool:
         """Whether this batch, or the first of a run, is the next of its producer, and nothing else is to be said."""
+        entry = self._entries.get(ProducerId(header.producer_id))
+        if (
+            entry is not None
+            and header.base_sequence == entry.last_sequence + 1
+            and header.producer_epoch == entry.epoch
+            and (entry.transaction_first_offset != NO_OFFSET) == (header.attributes & TRANSACTIONAL_FLAG != 0)
+        ):
+            # As nearly all are.
+            return True
         try:
             if self.check(header) is not None:
                 return False

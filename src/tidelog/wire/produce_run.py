@@ -182,7 +182,8 @@ class RunReader:
                 or records_count <= 0
                 or (
                     attributes & NOT_ALWAYS_IN_A_RUN
-                    and (attributes & NOT_FOR_CLIENTS or not continues(form, producer_id, producer_epoch))
+                    # What is like the one before it continues the same transaction.
+                    and (attributes & NOT_FOR_CLIENTS or not (is_alike or continues(form, producer_id, producer_epoch)))
                 )
                 or attributes & COMPRESSION_MASK > LAST_COMPRESSION
                 or (sequence < 0 <= producer_id)
