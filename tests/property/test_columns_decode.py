@@ -21,7 +21,7 @@ from tidelog.wire.columns.decode import decode, decode_each
 from tidelog.wire.columns.encode import Rows, encode
 from tidelog.wire.columns.fields import COMPILED, KERNEL_REVISION
 from tidelog.wire.columns.layout import ALL_COLUMNS
-from tidelog.wire.columns.taken import WANTED
+from tidelog.wire.columns.taken import wanted_numbers
 from tidelog.wire.compression import Compression
 from tidelog.wire.control import EndTransaction, build_end_transaction
 from tidelog.wire.messages.fetch import AbortedTransaction
@@ -197,7 +197,7 @@ def test_the_source_of_the_kernel_runs_uncompiled_and_finds_the_same() -> None:
     problem = np.zeros(3, np.int64)
 
     view = memoryview(batch)
-    everything = sum(WANTED.values())
+    everything = sum(wanted_numbers().values())
     rows = plain.walk(
         view, bodies, 1, 0, 100, everything, offsets, times, *keys, *values, header_starts, header_counts, problem
     )

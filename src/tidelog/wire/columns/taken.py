@@ -16,14 +16,6 @@ from tidelog.wire.columns import kernel, layout
 from tidelog.wire.columns.arrays import binary_array, validity
 from tidelog.wire.columns.fields import SENTENCES, Body, Bytes, Int64s, check_claims, find_fields, malformed
 
-WANTED: Final = {
-    layout.OFFSET: kernel.OFFSETS,
-    layout.TIMESTAMP: kernel.TIMESTAMPS,
-    layout.KEY: kernel.KEYS,
-    layout.VALUE: kernel.VALUES,
-    layout.HEADERS: kernel.HEADERS,
-}
-
 # Where the kernel puts a column's bytes, its bounds, and which of it are null.
 _Places: TypeAlias = tuple[Bytes, NDArray[np.int32], Bytes]
 _NOWHERE: Final[_Places] = (np.empty(0, np.uint8), np.empty(0, np.int32), np.empty(0, np.uint8))
@@ -41,6 +33,17 @@ class Taken(NamedTuple):
     values: Any
     header_starts: Int64s
     header_counts: Int64s
+
+
+def wanted_numbers() -> dict[str, int]:
+    """How the kernel calls columns. Not said at import: a kernel of another revision, which is not used, has none."""
+    return {
+        layout.OFFSET: kernel.OFFSETS,
+        layout.TIMESTAMP: kernel.TIMESTAMPS,
+        layout.KEY: kernel.KEYS,
+        layout.VALUE: kernel.VALUES,
+        layout.HEADERS: kernel.HEADERS,
+    }
 
 
 def take(
@@ -73,7 +76,8 @@ def _by_kernel(buffer: Bytes, bodies: Sequence[Body], start: int, end: int, colu
     ).reshape(-1, kernel.BODY_NUMBERS)
     records = sum(body.records_count for body in bodies)
     room_bytes = sum(body.end - body.start for body in bodies)
-    wanted = [WANTED[name] for name in columns if name in WANTED]
+    numbers_of = wanted_numbers()
+    wanted = [numbers_of[name] for name in columns if name in numbers_of]
 
     def room(field: int) -> Int64s:
         return np.empty(records, np.int64) if field in wanted else _NO_NUMBERS
