@@ -14,10 +14,11 @@ from tidelog.client.blocking.producer import Producer
 from tidelog.client.cluster import Cluster
 from tidelog.client.core.described import NewTopic
 from tidelog.model.ids import Offset, PartitionIndex, TopicName, TopicPartition
-from tidelog.spark.batch_reader import BatchReader, FilteringBatchReader, RangePartition
+from tidelog.spark.batch_reader import BatchReader, FilteringBatchReader
 from tidelog.spark.options import parse_read_options
 from tidelog.spark.schema import full_schema
 from tidelog.spark.session import FILTERS_SETTING
+from tidelog.spark.tasks import RangePartition
 
 RECORDS = 300
 PARTITIONS = 3

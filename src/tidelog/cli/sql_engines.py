@@ -6,8 +6,10 @@ of each key) and runs the text. `cli/sql.py` calls them.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from tidelog.cli.failures import BadInput, naming_topic
@@ -148,16 +150,15 @@ def ask_spark(query: Query, asking: Asking) -> Answer:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    from tidelog.spark.java import NoJava
-    from tidelog.spark.session import register, spark_session
+    from tidelog.spark.session import register
 
     running = SparkSession.getActiveSession()
-    # A Spark that somebody else started is theirs: only a session of it is ours.
-    try:
-        spark = spark_session("tidelog-sql", master="local[2]") if running is None else running.newSession()
-    except NoJava as error:
-        raise BadInput(str(error)) from None
-    register(spark)
+    if running is None:
+        spark = _start_spark()
+    else:
+        # A Spark that somebody else started is theirs: only a session of it is ours.
+        spark = running.newSession()
+        register(spark)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     try:
         if running is None:
@@ -173,6 +174,26 @@ def ask_spark(query: Query, asking: Asking) -> Answer:
             spark.catalog.dropTempView(name)
         if running is None:
             spark.stop()
+
+
+def _start_spark() -> Any:
+    """A Spark that says nothing but its answers; BadInput with a sentence if it does not start."""
+    from pyspark.errors import PySparkException
+
+    from tidelog.spark.java import NoJava
+    from tidelog.spark.pipeline.told import ended_by, essence
+    from tidelog.spark.session import spark_session
+    from tidelog.spark.words import words_into
+
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "spark.log"
+        try:
+            with words_into(log):
+                return spark_session("tidelog-sql", master="local[2]", settings={"spark.log.level": "ERROR"})
+        except NoJava as error:
+            raise BadInput(str(error)) from None
+        except PySparkException as error:
+            raise BadInput(f"Spark did not start: {ended_by(log.read_text()) or essence(str(error))}") from None
 
 
 def _frame(spark: Any, use: TableUse, asking: Asking) -> Any:

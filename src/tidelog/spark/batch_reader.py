@@ -9,7 +9,6 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from tidelog.model.ids import Offset
-from tidelog.spark.between_tasks import settle
 from tidelog.spark.errors import DataLoss
 from tidelog.spark.filters import Narrowing, narrow
 from tidelog.spark.log_ends import LogEnds
@@ -17,14 +16,7 @@ from tidelog.spark.options import ReadOptions, Times
 from tidelog.spark.planning import Range, ranges
 from tidelog.spark.positions import Positions
 from tidelog.spark.rows import RowsForSpark
-
-
-class RangePartition(InputPartition):
-    """A task of Spark: one range; None when there is nothing to read."""
-
-    def __init__(self, wanted: Range | None) -> None:
-        super().__init__(wanted)
-        self.wanted = wanted
+from tidelog.spark.tasks import RangePartition, read_task, tasks_for
 
 
 class BatchReader(DataSourceReader):
@@ -38,26 +30,14 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         ends = LogEnds(self._options)
         try:
-            found = self._plan(ends)
-            if self._options.via_segments:
-                from tidelog.spark.segments import located
-
-                found = located(self._options, ends.cluster, found)
+            tasks = tasks_for(self._options, ends.cluster, self._plan(ends))
         finally:
             ends.close()
         # Spark would make a task of its own of an empty list.
-        return [RangePartition(one) for one in found] or [RangePartition(None)]
+        return tasks or [RangePartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        assert isinstance(partition, RangePartition)
-        if partition.wanted is None:
-            return
-        # A task of Spark's reads; the driver, which plans, never does.
-        from tidelog.spark.segments import read_any_way
-
-        found = read_any_way(self._options, partition.wanted, self._rows.columns)
-        yield from self._rows.converted(found, partition.wanted.partition)
-        settle()
+        return read_task(self._options, self._rows, partition)
 
     def _plan(self, ends: LogEnds) -> list[Range]:
         partitions = ends.partitions()

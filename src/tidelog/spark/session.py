@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 
 from tidelog.spark.home import can_be_linked, linked_home
 from tidelog.spark.java import java_home
+from tidelog.spark.processes import LOOPBACK
 from tidelog.spark.source import TidelogSource
 
 FILTERS_SETTING: Final = "spark.sql.python.filterPushdown.enabled"
 # The address of a server of Spark Connect begins so.
 CONNECT: Final = "sc://"
-LOOPBACK: Final = "127.0.0.1"
 ON_THIS_MACHINE: Final = ("local", f"spark://{LOOPBACK}:", "spark://localhost:")
 
 DEFAULTS: Final = {

@@ -15,14 +15,13 @@ from pyspark.sql.types import StructType
 
 from tidelog.client.errors import ClientError, Rejected
 from tidelog.model.ids import Offset
-from tidelog.spark.batch_reader import RangePartition
-from tidelog.spark.between_tasks import settle
 from tidelog.spark.errors import DataLoss
 from tidelog.spark.log_ends import LogEnds
 from tidelog.spark.options import ReadOptions
 from tidelog.spark.planning import ranges
 from tidelog.spark.positions import Positions, PositionTree, positions_of, tree_of
 from tidelog.spark.rows import RowsForSpark
+from tidelog.spark.tasks import read_task, tasks_for
 
 
 class StreamReader(DataSourceStreamReader):
@@ -56,22 +55,10 @@ class StreamReader(DataSourceStreamReader):
             partitions_min=self._options.partitions_min,
             records_max=self._options.records_per_partition_max,
         )
-        if self._options.via_segments:
-            from tidelog.spark.segments import located
-
-            found = located(self._options, self._asking().cluster, found)
-        return [RangePartition(one) for one in found]
+        return tasks_for(self._options, self._asking().cluster, found)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        assert isinstance(partition, RangePartition)
-        if partition.wanted is None:
-            return
-        # A task of Spark's reads; the driver, which plans, never does.
-        from tidelog.spark.segments import read_any_way
-
-        found = read_any_way(self._options, partition.wanted, self._rows.columns)
-        yield from self._rows.converted(found, partition.wanted.partition)
-        settle()
+        return read_task(self._options, self._rows, partition)
 
     def commit(self, end: Mapping[str, Mapping[str, int]]) -> None:
         """Spark has processed everything before `end`: tell the group. Spark itself goes on from its checkpoint."""

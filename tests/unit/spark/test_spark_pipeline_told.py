@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from pyspark.errors import AnalysisException, ParseException, StreamingQueryException
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-from tidelog.spark.pipeline.told import batches_after, ended_by, essence, lag_of
+from tidelog.spark.pipeline.told import batches_after, ended_by, essence, is_mistake, lag_of
 
 
 def progress(batch_id: int, rows: int, *steps: str) -> StreamingQueryProgress:
@@ -56,3 +57,10 @@ def test_of_a_java_that_ended_before_it_could_tell_the_log_says_why() -> None:
     log = 'x\nException in thread "main" java.lang.RuntimeException: [download failed: a#b;1!b.jar]\n\tat y(z:1)'
     assert ended_by(log) == "[download failed: a#b;1!b.jar]"
     assert ended_by("WARN nothing") is None
+
+
+def test_a_mistake_in_sql_is_no_failure_that_may_pass() -> None:
+    assert is_mistake(AnalysisException("[UNRESOLVED_COLUMN] no column orderid"))
+    assert is_mistake(ParseException("[PARSE_SYNTAX_ERROR] at 'SELCT'"))
+    assert not is_mistake(AnalysisException("[PYTHON_DATA_SOURCE_ERROR] no broker answers"))
+    assert not is_mistake(StreamingQueryException("[STREAM_FAILED] the broker went away"))

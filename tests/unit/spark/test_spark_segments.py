@@ -20,12 +20,13 @@ from tidelog.client.admin import Admin, accepted
 from tidelog.client.cluster import Cluster
 from tidelog.client.core.described import NewTopic
 from tidelog.model.ids import Offset, PartitionIndex, TopicName, TopicPartition
-from tidelog.spark.batch_reader import BatchReader, RangePartition
+from tidelog.spark.batch_reader import BatchReader
 from tidelog.spark.errors import DataLoss, InvalidOption, ReadFailed
 from tidelog.spark.options import parse_read_options
 from tidelog.spark.schema import full_schema
 from tidelog.spark.stream_limits import LimitedStreamReader
 from tidelog.spark.stream_reader import StreamReader
+from tidelog.spark.tasks import RangePartition
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 SECONDS_MAX = 60

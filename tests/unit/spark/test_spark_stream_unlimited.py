@@ -12,11 +12,11 @@ from tidelog.client.blocking.producer import Producer
 from tidelog.client.cluster import Cluster
 from tidelog.client.core.described import NewTopic
 from tidelog.model.ids import TopicName
-from tidelog.spark.batch_reader import RangePartition
 from tidelog.spark.errors import DataLoss, InvalidOption
 from tidelog.spark.options import parse_read_options
 from tidelog.spark.schema import full_schema
 from tidelog.spark.stream_unlimited import UnlimitedStreamReader
+from tidelog.spark.tasks import RangePartition
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-DEFAULT_FOLDER: Final = "tidelog-pipelines"
 STATE_FILE: Final = "state.json"
 CHECKPOINT: Final = "checkpoint"
 SPARK_LOG: Final = "spark.log"

@@ -6,10 +6,8 @@ a batch in between has something wrong that waiting does not mend.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -24,14 +22,14 @@ from tidelog.spark.pipeline.definition import PipelineDefinition
 from tidelog.spark.pipeline.frames import start_query
 from tidelog.spark.pipeline.promise import less_than_exactly_once
 from tidelog.spark.pipeline.registry import PipelineState, Registry
-from tidelog.spark.pipeline.told import batches_after, ended_by, essence, lag_of
+from tidelog.spark.pipeline.told import batches_after, ended_by, essence, is_mistake, lag_of
 from tidelog.spark.processes import SparkDidNotStart
 from tidelog.spark.session import awaits_executors, is_connect, spark_session
+from tidelog.spark.words import words_into
 
 FAILURES_MAX: Final = 5
 RESTART_PAUSE_S: Final = 2.0
 POLL_S: Final = 1
-STDERR: Final = 2
 # A cluster that has cores and memory free starts an executor sooner than this.
 EXECUTORS_AWAITED_S: Final = 15.0
 NOBODY_WORKS: Final = (
@@ -81,7 +79,7 @@ class PipelineRun:
         log = self._registry.spark_log_of(self._definition.name)
         before = log.stat().st_size if log.exists() else 0
         try:
-            with _words_into(log):
+            with words_into(log):
                 return spark_session(self._definition.name, master=self._master, settings=settings)
         except (PySparkException, Py4JError, RuntimeError) as error:
             if isinstance(error, NoJava):
@@ -107,7 +105,7 @@ class PipelineRun:
             except (PySparkException, Py4JError) as error:
                 failures = 1 if self._state.batch_id > batch_before else failures + 1
                 sentence = essence(str(error))
-                if failures >= FAILURES_MAX:
+                if failures >= FAILURES_MAX or is_mistake(error):
                     self._say(status="failed", failure=sentence)
                     return
                 self._say(status="restarting", failure=sentence)
@@ -150,19 +148,6 @@ class PipelineRun:
         self._state = replace(self._state, updated_at=time.time(), **changes)
         self._registry.write(self._state)
         self._tell(self._state)
-
-
-@contextmanager
-def _words_into(log: Path) -> Iterator[None]:
-    """What is started meanwhile says what it has to say there: of a failure we tell one sentence, Java tells pages."""
-    terminal = os.dup(STDERR)
-    with log.open("ab") as file:
-        os.dup2(file.fileno(), STDERR)
-    try:
-        yield
-    finally:
-        os.dup2(terminal, STDERR)
-        os.close(terminal)
 
 
 def _let_finish(query: StreamingQuery) -> None:

@@ -10,10 +10,13 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 # The step of a batch in which its rows go to the sink.
 RAN: Final = "addBatch"
+# So Spark calls what a source written in Python could not do.
+SOURCE_FAILED: Final = "PYTHON_DATA_SOURCE"
 JAVA_ENDED: Final = 'Exception in thread "main" '
 
 
@@ -49,6 +52,11 @@ def ended_by(log: str) -> str | None:
     """Why Java ended before it could tell us, as its log says; None if it says nothing of the kind."""
     ends = [line for line in log.splitlines() if line.startswith(JAVA_ENDED)]
     return ends[-1].removeprefix(JAVA_ENDED).partition(": ")[2] or None if ends else None
+
+
+def is_mistake(error: Exception) -> bool:
+    """Whether the pipeline asks for what does not exist, which waiting does not mend; a source may yet be reached."""
+    return isinstance(error, AnalysisException) and SOURCE_FAILED not in str(error)
 
 
 def essence(text: str) -> str:
