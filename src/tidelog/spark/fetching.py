@@ -26,8 +26,10 @@ from tidelog.wire.columns.decode import decode_each
 
 # How long a partition may have no leader, or its broker be away, before a task fails and Spark tries it elsewhere.
 PATIENCE_S: Final = 60.0
-# Larger batches make Spark's Java side allocate large arrays; smaller ones cost more each.
-ROWS_MAX: Final = 20_000
+# Each batch costs Java and Python about as much as a thousand rows, and Java compiles what it does often: as a rule a
+# fetch is one. What was compressed may be many times as large.
+ROWS_MAX: Final = 100_000
+BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 def read_range(options: ReadOptions, wanted: Range, columns: Sequence[str]) -> Iterator[Any]:
@@ -86,8 +88,7 @@ def _batches(
             )
             for batch, next_offset in decoded:
                 position = next_offset
-                for first in range(0, batch.num_rows, ROWS_MAX):
-                    yield batch.slice(first, ROWS_MAX)
+                yield from pieces(batch)
         except Rejected as error:
             if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise ReadFailed(f"Reading {partition} at offset {position} failed: {error}") from error
@@ -95,6 +96,16 @@ def _batches(
         except (ClientError, ProtocolError) as error:
             raise ReadFailed(f"Reading {partition} at offset {position} failed: {error}") from error
         deadline = Deadline(PATIENCE_S)
+
+
+def pieces(batch: Any) -> Iterator[Any]:
+    """The rows of a batch, no more at once than Spark should hold; nothing if there are none."""
+    rows = batch.num_rows
+    if not rows:
+        return
+    rows_max = min(ROWS_MAX, max(1, rows * BATCH_BYTES_MAX // max(1, batch.nbytes)))
+    for first in range(0, rows, rows_max):
+        yield batch if rows <= rows_max else batch.slice(first, rows_max)
 
 
 def _after_loss(cluster: Cluster, partition: TopicPartition, position: Offset, end: Offset, fail: bool) -> Offset:

@@ -21,7 +21,7 @@ from tidelog.log.held_segments import HeldSegments, UnsettledFolder, hold
 from tidelog.model.errors import ProtocolError
 from tidelog.model.ids import NodeId, Offset, TopicPartition
 from tidelog.spark.errors import DataLoss, InvalidOption, ReadFailed
-from tidelog.spark.fetching import ROWS_MAX, read_range
+from tidelog.spark.fetching import pieces, read_range
 from tidelog.spark.options import ReadOptions
 from tidelog.spark.planning import Range
 from tidelog.wire.columns.decode import decode_each
@@ -81,8 +81,7 @@ def _batches(options: ReadOptions, wanted: Range, held: HeldSegments, columns: S
             )
             for batch, next_offset in decoded:
                 position = next_offset
-                for first in range(0, batch.num_rows, ROWS_MAX):
-                    yield batch.slice(first, ROWS_MAX)
+                yield from pieces(batch)
     except (OSError, ProtocolError, CorruptLog) as error:
         raise ReadFailed(f"Reading {partition} at offset {position} failed: {error}") from error
     # The last segment is never compacted, so it ends where the log does.
