@@ -52,6 +52,12 @@ def is_taken(text: bytes) -> bool:
     return True
 
 
+@pytest.mark.parametrize("text", [b'{"price": 0}', b'{"price": "1.50"}', b'{"price": null}', b'{"price": 1.5}', b"{}"])
+def test_types_that_only_arrow_knows_are_left_to_it(text: bytes) -> None:
+    assert not JsonScreen(TYPE).bad([text])
+    assert is_taken(text)
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.one_of(OBJECTS.map(lambda each: json.dumps(each).encode()), st.binary(max_size=20)))
 def test_what_is_bad_at_a_look_arrow_takes_neither(text: bytes) -> None:

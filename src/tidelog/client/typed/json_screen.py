@@ -89,7 +89,8 @@ def _expected(type_: Any) -> Any:
         return list[_expected(type_.value_type)] | None  # type: ignore[misc]
     if pa.types.is_struct(type_):
         return _object(type_) | None
-    return msgspec.Raw | None
+    # Null, too, is raw; in a union msgspec would take nothing else.
+    return msgspec.Raw
 
 
 def _integer(type_: Any) -> Any:
