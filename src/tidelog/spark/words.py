@@ -21,6 +21,7 @@ QUERY_ERRORS: Final = "SQLQueryContextLogger"
 @contextmanager
 def words_into(log: Path) -> Iterator[None]:
     """What is started meanwhile says what it has to say there: of a failure we tell one sentence, Java tells pages."""
+    # For good: queries fail later, and whoever runs them tells why.
     PySparkLogger.getLogger(QUERY_ERRORS).disabled = True
     terminal = os.dup(STDERR)
     with log.open("ab") as file:
