@@ -85,10 +85,10 @@ kafka:
 	@scripts/apache_kafka.sh
 
 connector: $(STAMPS)/spark
-	@scripts/spark_connector.sh
+	@scripts/other_sparks.sh connector
 
 lakes: $(STAMPS)/spark
-	@scripts/spark_lakes.sh
+	@scripts/other_sparks.sh delta iceberg
 
 languages:
 	@PYTHON=$(BIN)/python scripts/other_languages.sh

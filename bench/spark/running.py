@@ -33,10 +33,9 @@ from bench.spark.figures import (
     segments_name_of,
 )
 from bench.spark.topics import create, fill, paced
+from harness.other_sparks import CONNECTOR, jars_of, packages_of
 
-CONNECTOR: Final = PROJECT / ".cache" / "spark-connector"
 PROGRAM: Final = PROJECT / "bench" / "generators" / "spark_job.py"
-CONNECTOR_JARS: Final = ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2")
 FORMATS: Final = {OURS: "tidelog", THEIRS: "kafka"}
 # Java goes on compiling for several rounds, on either side: after two, what reads one column is a sixth slower than it
 # will be.
@@ -148,15 +147,14 @@ def _memory(servers: str) -> Samples:
 
 def _run(format_: str, plan: Mapping[str, Any], most: dict[str, int] | None = None) -> dict[str, list[float]]:
     """What the program says; into `most` the largest resident memory of Java and of any Python process of Spark's."""
-    jars = [str(jar) for jar in (CONNECTOR / "lib").glob("*.jar") if jar.name.startswith(CONNECTOR_JARS)]
     environment = dict(os.environ, PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
     # Packages are installed compiled: Python processes that may not keep what they compile would do it all again.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if format_ == FORMATS[THEIRS]:
-        environment["PYTHONPATH"] = str(CONNECTOR / "python")
+        environment["PYTHONPATH"] = packages_of(CONNECTOR)
     with tempfile.TemporaryDirectory() as folder:
         whole = {"warm_up_rounds": WARM_UP_ROUNDS, "heap": HEAP, **plan}
-        whole |= {"format": format_, "jars": ",".join(jars), "folder": folder}
+        whole |= {"format": format_, "jars": jars_of(CONNECTOR), "folder": folder}
         running = subprocess.Popen(
             [sys.executable, str(PROGRAM), json.dumps(whole)],
             env=environment,

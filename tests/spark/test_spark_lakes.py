@@ -15,11 +15,11 @@ from typing import Final
 
 import pytest
 
+from harness.other_sparks import jars_of, packages_of
 from harness.server import ServerProcess
 from tidelog.client.blocking.producer import Producer
 
 PROJECT: Final = Path(__file__).parents[2]
-CACHE: Final = PROJECT / ".cache" / "spark-lakes"
 PROGRAM: Final = Path(__file__).parent / "programs" / "lake_resumed.py"
 RECORDS: Final = 1000
 SECONDS_MAX: Final = 280
@@ -52,7 +52,7 @@ partition_by = ["city"]
 def environment_of(lake: str) -> dict[str, str]:
     """The Spark that the lake is built for, before the one that is installed."""
     given = {name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYSPARK_PYTHON")}
-    return {**given, "PYTHONPATH": f"{CACHE / lake / 'python'}{os.pathsep}{PROJECT / 'src'}"}
+    return {**given, "PYTHONPATH": f"{packages_of(lake)}{os.pathsep}{PROJECT / 'src'}"}
 
 
 def produce(servers: str, topic: str, numbers: range) -> None:
@@ -76,7 +76,7 @@ def test_a_lake_has_each_record_once_though_the_driver_is_killed_and_a_batch_com
     broker: ServerProcess, topic: str, tmp_path: Path, lake: str
 ) -> None:
     file, state, log = tmp_path / "orders.toml", tmp_path / "state", tmp_path / "log"
-    jars = ",".join(str(jar) for jar in sorted((CACHE / lake / "lib").glob("*.jar")))
+    jars = jars_of(lake)
     sink, catalog = (text.format(folder=tmp_path) for text in (SINKS[lake], CATALOG if lake == "iceberg" else ""))
     file.write_text(
         PIPELINE.format(servers=broker.bootstrap_servers, topic=topic, sink=sink, jars=jars, catalog=catalog)

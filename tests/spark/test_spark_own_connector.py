@@ -11,9 +11,9 @@ from typing import Final
 
 import pytest
 
+from harness.other_sparks import CONNECTOR, jars_of, packages_of
 from harness.server import StartBroker
 
-FOLDER: Final = Path(__file__).parents[2] / ".cache" / "spark-connector"
 PROGRAM: Final = Path(__file__).parent / "programs" / "own_connector.py"
 JOB_SECONDS_MAX: Final = 280
 
@@ -23,17 +23,15 @@ def test_sparks_own_connector_reads_and_writes_our_broker_in_batches_and_streams
     start_broker: StartBroker, tmp_path: Path
 ) -> None:
     broker = start_broker({"num.partitions": "3"})
-    wanted = ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2")
-    jars = [str(jar) for jar in sorted((FOLDER / "lib").glob("*.jar")) if jar.name.startswith(wanted)]
     environment = {
         **{name: value for name, value in os.environ.items() if name != "SPARK_HOME"},
-        "PYTHONPATH": str(FOLDER / "python"),
+        "PYTHONPATH": packages_of(CONNECTOR),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
 
     done = subprocess.run(
-        ["nice", "-n", "5", sys.executable, str(PROGRAM), broker.bootstrap_servers, ",".join(jars), str(tmp_path)],
+        ["nice", "-n", "5", sys.executable, str(PROGRAM), broker.bootstrap_servers, jars_of(CONNECTOR), str(tmp_path)],
         env=environment,
         cwd=tmp_path,
         capture_output=True,

@@ -14,14 +14,13 @@ from typing import Any, Final
 import pytest
 from pyspark.sql import SparkSession
 
+from harness.other_sparks import CONNECTOR, jars_of, packages_of
 from harness.server import ServerProcess, StartBroker
 from harness.waiting import wait_until
 from tidelog import Admin, NewTopic, Producer, TopicPartition, read_topic
 from tidelog.model.ids import PartitionIndex, TopicName
 
-FOLDER: Final = Path(__file__).parents[2] / ".cache" / "spark-connector"
 PROGRAM: Final = Path(__file__).parent / "programs" / "same_options.py"
-JARS: Final = ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2")
 JOB_SECONDS_MAX: Final = 900
 COMPACTION_SECONDS_MAX: Final = 60
 FIRST_MS: Final = 1_700_000_000_000
@@ -230,10 +229,10 @@ def fill(servers: str) -> None:
 
 
 def start_theirs(servers: str, folder: Path) -> subprocess.Popen[str]:
-    jars = ",".join(str(jar) for jar in sorted((FOLDER / "lib").glob("*.jar")) if jar.name.startswith(JARS))
+    jars = jars_of(CONNECTOR)
     environment = {
         **{name: value for name, value in os.environ.items() if name != "SPARK_HOME"},
-        "PYTHONPATH": str(FOLDER / "python"),
+        "PYTHONPATH": packages_of(CONNECTOR),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
