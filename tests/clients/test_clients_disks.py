@@ -19,6 +19,7 @@ from harness.disks import MEBIBYTE, Disk, why_not
 from harness.numbered_records import PARTITIONS, NumberedRecords, read_all
 from harness.server import ServerProcess
 from harness.tidelog_server import tidelog_server
+from tidelog.wire.batch import iter_headers
 
 MakeDisk = Callable[..., Disk]
 # Set where a file system that cannot be mounted is a failure.
@@ -76,6 +77,28 @@ def wait_for(is_so: Callable[[], object], seconds: float = 90.0) -> None:
         time.sleep(0.02)
 
 
+def wait_for_more(records: NumberedRecords, count: int, disk: Disk) -> None:
+    """Until so many more are acknowledged; says what is on the disk when the producer cannot go on."""
+    reached = records.count + count
+    try:
+        wait_for(lambda: records.count > reached or not records.goes_on)
+        assert records.goes_on, "the producer has given up"
+    except AssertionError as failure:
+        acknowledged = {partition: len(numbers) for partition, numbers in sorted(records.acknowledged.items())}
+        raise AssertionError(f"{failure}; acknowledged {acknowledged}, stored {last_batches(disk)}") from None
+
+
+def last_batches(disk: Disk) -> dict[str, list[tuple[int, int, int]]]:
+    """Of each partition the last batches: offset, first sequence, records. Sequences count what was acknowledged."""
+    tails = {}
+    for folder in sorted((disk.folder / "data").glob(f"{TOPIC}-*")):
+        headers = [
+            header for path in sorted(folder.glob("*.log")) for _, header in iter_headers(memoryview(path.read_bytes()))
+        ]
+        tails[folder.name] = [(one.base_offset, one.base_sequence, one.records_count) for one in headers[-8:]]
+    return tails
+
+
 def commit(server: ServerProcess, offset: int) -> None:
     """Commit an offset of a group."""
     consumer = Consumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "g"})
@@ -93,10 +116,11 @@ def check_all_are_there(records: NumberedRecords, server: ServerProcess) -> None
         assert len(numbers) == len(set(numbers)), "no record is there twice"
 
 
-def is_sound(disk: Disk) -> bool:
+def check_that_it_is_sound(disk: Disk) -> None:
     tidelog = Path(sys.executable).with_name("tidelog")
-    report = subprocess.run([tidelog, "log", "verify", disk.folder / "data"], check=False, capture_output=True)
-    return report.returncode == 0
+    command = [tidelog, "log", "verify", disk.folder / "data"]
+    report = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert report.returncode == 0, report.stdout + report.stderr
 
 
 @pytest.mark.req("C9")
@@ -109,21 +133,19 @@ def test_nothing_that_was_acknowledged_is_lost_when_the_power_is_cut(
     records = NumberedRecords(server.bootstrap_servers, TOPIC, value_bytes=200)
     records.start()
     for _ in range(2):
-        reached = records.count + 500
-        wait_for(lambda reached=reached: records.count > reached)
+        wait_for_more(records, 500, disk)
         disk.cut_power()
         time.sleep(0.2)
         server.kill()
         disk.mount_again()
         server.start()
-    reached = records.count
-    wait_for(lambda: records.count > reached)
+    wait_for_more(records, 0, disk)
     records.finish()
 
-    assert not records.failed
+    assert not records.failed, records.failed[:5]
     check_all_are_there(records, server)
     server.stop()
-    assert is_sound(disk)
+    check_that_it_is_sound(disk)
 
 
 @pytest.mark.req("C7", "C9")
@@ -152,7 +174,7 @@ def test_after_a_cut_without_syncs_the_log_is_a_sound_beginning_of_what_was_sent
         assert [offset for _, offset in found] == list(range(len(found)))
         assert [number for number, _ in found] == [PARTITIONS * index + partition for index in range(len(found))]
     server.stop()
-    assert is_sound(disk)
+    check_that_it_is_sound(disk)
 
 
 def test_a_full_disk_refuses_records_until_there_is_room_and_loses_none(
@@ -176,7 +198,7 @@ def test_a_full_disk_refuses_records_until_there_is_room_and_loses_none(
     assert server.is_alive()
     check_all_are_there(records, server)
     server.stop()
-    assert is_sound(disk)
+    check_that_it_is_sound(disk)
 
 
 def test_a_nearly_full_disk_says_so_and_offsets_are_still_committed(
@@ -231,4 +253,4 @@ def test_a_disk_that_becomes_read_only_takes_nothing_away(
     stored = read_all(server.bootstrap_servers, TOPIC)
     assert sum(map(len, stored.values())) >= 2_000
     server.stop()
-    assert is_sound(disk)
+    check_that_it_is_sound(disk)

@@ -53,6 +53,11 @@ class NumberedRecords:
         """How many were acknowledged so far."""
         return sum(map(len, self.acknowledged.values()))
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it still sends: a producer that may not go on ends its thread."""
+        return self._thread.is_alive()
+
     def give_up(self) -> None:
         """Stop, and forget what is still under way."""
         self._stop.set()

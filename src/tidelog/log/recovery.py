@@ -105,9 +105,7 @@ def open_log(
             segments, recovery_point, gaps, config.index_interval_bytes, epochs, snapshots
         )
     active = segments[-1]
-    active.check_indexes()
-    active.created_ms = clock.now_ms()
-    end = active.next_offset()
+    end = active.resume(clock.now_ms())
     if end < start_offset:
         # The log was cut below where its readers may start: nothing of it is wanted any more.
         for segment in reversed(segments):

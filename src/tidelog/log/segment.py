@@ -189,6 +189,18 @@ class Segment:
 
     # --- appending ----------------------------------------------------------------------------------------------------
 
+    def resume(self, now_ms: int) -> Offset:
+        """Become the one that is appended to, as it was left on the disk; gives the offset after its last batch."""
+        self.check_indexes()
+        self.created_ms = now_ms
+        self._count_bytes_since_row()
+        return self.next_offset()
+
+    def _count_bytes_since_row(self) -> None:
+        """From the disk: or each start would leave a stretch without an entry, and it may be a large batch."""
+        last = self.offset_index.last()
+        self._bytes_since_row = self._kept_bytes_since_row = self.size - (last[1] if last else 0)
+
     def prepare_to_append(self) -> None:
         """Learn of an existing segment what appending needs: its size, largest and first timestamp."""
         self.largest_timestamp()
@@ -391,7 +403,7 @@ class Segment:
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)
-        self._bytes_since_row = self._kept_bytes_since_row = 0
+        self._count_bytes_since_row()
         self._rows_until = 0
         largest = self.time_index.newest()
         for landmark in walk(self.opened(), self.offset_index.lookup(largest.offset), position):

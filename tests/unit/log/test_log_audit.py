@@ -340,3 +340,30 @@ def test_a_compacted_log_is_sound(tmp_path: Path) -> None:
     audit = audit_partition(RealFiles(), log.directory)
     assert audit.is_compacted
     assert [finding for finding in audit.findings if finding.severity is not Severity.NOTED] == []
+
+
+def test_an_offset_index_that_lacks_its_end_is_found_and_large_batches_are_no_damage(tmp_path: Path) -> None:
+    clock = SimulatedClock(NOON_MS)
+    log = new_log(RealFiles(), clock, str(tmp_path / "tides-0"), LogConfig(segment_bytes=400_000))
+    for _ in range(40):
+        append(log, b"." * 15_000)
+    append(log, b"." * 390_000)
+    append(log, b"one more, in the next segment", b"." * 300_000)
+    log.close()
+    assert audit_partition(RealFiles(), log.directory).findings == []
+
+    first = sorted((tmp_path / "tides-0").glob("*.index"))[0]
+    first.write_bytes(first.read_bytes()[:40])
+    assert [finding.kind for finding in audit_partition(RealFiles(), log.directory).findings] == ["index-short"]
+
+
+def test_an_index_that_begins_anew_behind_a_large_batch_is_sound(tmp_path: Path) -> None:
+    """Apache Kafka does not know after a restart how many bytes have no entry yet."""
+    log = new_log(RealFiles(), SimulatedClock(NOON_MS), str(tmp_path / "tides-0"), LogConfig(segment_bytes=400_000))
+    for size in (390_000, 2_000, 300_000):
+        append(log, b"." * size)
+    log.close()
+    first = sorted((tmp_path / "tides-0").glob("*.index"))[0]
+    first.write_bytes(b"")
+
+    assert audit_partition(RealFiles(), log.directory).findings == []

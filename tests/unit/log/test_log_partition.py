@@ -103,6 +103,21 @@ def test_time_to_roll_counts_from_the_first_batch_across_a_restart(log: Partitio
     assert [segment.base_offset for segment in log.segments] == [0, 3]
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_restart_leaves_no_stretch_without_an_index_entry(log: PartitionLog, clean: bool) -> None:
+    append(log, b"." * 3 * SMALL.index_interval_bytes)
+    if clean:
+        log.close()
+    log = reopened(log, clean=clean)
+
+    append(log, b"behind a large batch")
+
+    assert log.segments[-1].offset_index.count == 1
+    log.truncate_to(Offset(1))
+    append(log, b"another in its place")
+    assert log.segments[-1].offset_index.count == 1
+
+
 def test_a_full_index_starts_a_new_segment(tmp_path: Path, clock: SimulatedClock) -> None:
     config = LogConfig(index_interval_bytes=10, segment_index_bytes=60)
     log = new_log(RealFiles(), clock, str(tmp_path / "tides-0"), config)
