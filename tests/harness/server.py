@@ -107,6 +107,16 @@ class ServerProcess:
             raise RuntimeError(f"{self.launch.name} did not stop in time:\n{self.log_tail()}") from None
         self._process = None
 
+    def freeze(self) -> None:
+        """Return when nothing of it runs any more. Who is inside of the kernel stops on the way out."""
+        os.kill(self.pid, signal.SIGSTOP)
+        while not self._thread_states() <= {"T", "D"}:
+            time.sleep(0.001)
+
+    def _thread_states(self) -> set[str]:
+        stats = Path(f"/proc/{self.pid}/task").glob("*/stat")
+        return {stat.read_text().rpartition(")")[2].split()[0] for stat in stats}
+
     def kill(self) -> None:
         """kill -9: nothing in the server gets to run any more."""
         if self._process is not None:
