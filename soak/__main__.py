@@ -53,7 +53,7 @@ def soak(options: argparse.Namespace) -> int:
     print(f"Seed {options.seed}, {options.minutes:g} minutes.", flush=True)
     with Cluster(3, cut_clients=True) as cluster, tempfile.TemporaryDirectory(prefix="tidelog-soak-") as temporary:
         folder = options.history or Path(temporary)
-        plan = Plan(endless(options.seed), options.minutes * 60, options.rate)
+        plan = Plan(endless(options.seed), options.minutes * 60, per_second=options.rate)
         outcome = run(cluster, plan, folder, lambda sentence: print(sentence, flush=True))
     print(f"{len(outcome.faults)} faults.")
     for place in outcome.different:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +39,7 @@ JAVA_NUMBER: Final = 7
 # A cluster that is whole and written to gives every reader something new within this time, on a busy machine, too.
 READ_ON_SECONDS_MAX: Final = 60.0
 POLL_SECONDS: Final = 0.05
+LAST_LINES: Final = 5
 
 
 @dataclass(slots=True)
@@ -57,6 +58,7 @@ class Plan:
 
     faults: Iterable[Fault]
     seconds: float
+    _: KW_ONLY
     faults_min: int = 0
     per_second: int = 500
     java: bool = True
@@ -95,7 +97,7 @@ def run(cluster: Cluster, plan: Plan, folder: Path, say: Callable[[str], None] =
             say(f"{passed:6.1f} s  {fault.kind.value} ({fault.seconds:.1f} s, broker {victim})")
             calm_down(cluster)
             # Now, and not at the end: so it is known which fault it was.
-            wait_until_read_on(readers, folder)
+            wait_until_read_on(readers, folder, cluster)
         cluster.wait_until_in_sync()
         for writer in writers:
             writer.finish()
@@ -203,8 +205,9 @@ def calm_down(cluster: Cluster) -> None:
         return
 
 
-def wait_until_read_on(readers: Sequence[Generator], folder: Path) -> None:
-    """Until every live reader has read more than it had. RuntimeError when one has ended, or reads no more."""
+def wait_until_read_on(readers: Sequence[Generator], folder: Path, cluster: Cluster) -> None:
+    """Until every live reader has read more than it had. RuntimeError when one has ended, or reads no more; with what
+    the brokers said last, who may refuse records for a good reason, such as a disk that is nearly full."""
     for number, reader in enumerate(readers, 1):
         path = history_path(folder, f"live-{number}")
         before = path.stat().st_size
@@ -212,7 +215,8 @@ def wait_until_read_on(readers: Sequence[Generator], folder: Path) -> None:
         while path.stat().st_size == before:
             reader.check()
             if time.monotonic() > end:
-                raise RuntimeError(f"live-{number} has read nothing for {READ_ON_SECONDS_MAX:.0f} s")
+                said = "\n".join(f"broker {node}:\n{cluster.log(node, LAST_LINES)}" for node in cluster.nodes)
+                raise RuntimeError(f"live-{number} has read nothing for {READ_ON_SECONDS_MAX:.0f} s\n{said}")
             time.sleep(POLL_SECONDS)
 
 
