@@ -112,6 +112,25 @@ class ProducerEntry(msgspec.Struct, frozen=True, gc=False):
         return newest[-1].last_sequence if newest else NO_SEQUENCE
 
 
+def _with_run(
+    earlier: tuple[ProducedBatch, ...] | LateBatches, run: BatchRun, offsets: Sequence[Offset]
+) -> tuple[ProducedBatch, ...] | LateBatches:
+    """The newest batches of a producer when a run follows the earlier ones."""
+    counts, timestamps = run.record_counts, run.max_timestamps
+    distance = run.base_sequence - offsets[0] - 1
+    last_sequence = (offsets[-1] + distance) & SEQUENCE_MASK
+    if type(earlier) is tuple and len(counts) == 1:
+        batch = ProducedBatch(last_sequence, Offset(offsets[1] - 1), counts[0] - 1, timestamps[0])
+        return (*earlier[1 - REMEMBERED_BATCHES :], batch)
+    if len(counts) > REMEMBERED_BATCHES:
+        last = slice(-REMEMBERED_BATCHES, None)
+        return LateBatches((KeptRun(counts[last], timestamps[last], offsets[last], distance),), last_sequence)
+    kept = KeptRun(counts, timestamps, offsets, distance)
+    # No run is without a batch, so that four of them and this one are enough.
+    pieces = earlier.pieces[1 - REMEMBERED_BATCHES :] if isinstance(earlier, LateBatches) else (earlier,)
+    return LateBatches((*pieces, kept), last_sequence)
+
+
 class CompletedTransaction(NamedTuple):
     """A transaction with records in this partition that has ended."""
 
@@ -179,22 +198,24 @@ class Producers:
             )
         return None
 
-    def is_next(self, header: BatchHeader | BatchRun) -> bool:
-        """Whether this batch, or the first of a run, is the next of its producer, and nothing else is to be said."""
-        entry = self._entries.get(ProducerId(header.producer_id))
-        if (
-            entry is not None
-            and header.base_sequence == entry.last_sequence + 1
-            and header.producer_epoch == entry.epoch
-            and (entry.transaction_first_offset != NO_OFFSET) == (header.attributes & TRANSACTIONAL_FLAG != 0)
-        ):
-            # As nearly all are.
-            return True
+    def is_next(self, run: BatchRun) -> bool:
+        """Whether the first batch of a run is the next of its producer, and nothing else is to be said."""
+        entry = self._entries.get(run.producer_id)
+        if entry is not None:
+            newest = entry.newest
+            # What `last_sequence` says, without the call: nearly all runs come this way.
+            last = newest[-1].last_sequence if type(newest) is tuple and newest else entry.last_sequence
+            if (
+                run.base_sequence == last + 1
+                and run.producer_epoch == entry.epoch
+                and (entry.transaction_first_offset != NO_OFFSET) == (run.attributes & TRANSACTIONAL_FLAG != 0)
+            ):
+                return True
         try:
-            if self.check(header) is not None:
+            if self.check(run) is not None:
                 return False
-            if header.attributes & TRANSACTIONAL_FLAG:
-                self.check_begin(header)
+            if run.attributes & TRANSACTIONAL_FLAG:
+                self.check_begin(run)
         except ProtocolError:
             return False
         return True
@@ -274,40 +295,39 @@ class Producers:
         # Offsets that a group coordinator commits for a producer have no sequence.
         last_sequence = (sequence + delta) & SEQUENCE_MASK if sequence >= 0 else NO_SEQUENCE
         batch = ProducedBatch(last_sequence, Offset(base_offset + delta), delta, timestamp)
-        self._stage(header, base_offset, (batch,), timestamp)
+        entry = self._entries.get(ProducerId(header.producer_id))
+        earlier = entry.batches if entry is not None and entry.epoch == header.producer_epoch else ()
+        self._stage(header, base_offset, entry, (*earlier[1 - REMEMBERED_BATCHES :], batch), timestamp)
 
     def staged_run(self, run: BatchRun, offsets: Sequence[Offset]) -> None:
         """A run of batches of this producer is staged at these offsets; the last of them follows it."""
-        counts, timestamps = run.record_counts, run.max_timestamps
-        base_offset = offsets[0]
-        distance = run.base_sequence - base_offset - 1
-        last_sequence = (offsets[-1] + distance) & SEQUENCE_MASK
-        entry = self._entries.get(ProducerId(run.producer_id))
-        earlier = entry.newest if entry is not None and entry.epoch == run.producer_epoch else ()
-        newest: tuple[ProducedBatch, ...] | LateBatches
-        if len(counts) > REMEMBERED_BATCHES:
-            last = slice(-REMEMBERED_BATCHES, None)
-            newest = LateBatches((KeptRun(counts[last], timestamps[last], offsets[last], distance),), last_sequence)
-        elif isinstance(earlier, LateBatches):
-            kept = KeptRun(counts, timestamps, offsets, distance)
-            # No run is without a batch, so that four of them and this one are enough.
-            newest = LateBatches((*earlier.pieces[1 - REMEMBERED_BATCHES :], kept), last_sequence)
-        elif len(counts) == 1:
-            newest = (ProducedBatch(last_sequence, Offset(offsets[1] - 1), counts[0] - 1, timestamps[0]),)
-        else:
-            newest = LateBatches((earlier, KeptRun(counts, timestamps, offsets, distance)), last_sequence)
-        self._stage(run, base_offset, newest, timestamps[-1])
+        producer_id = run.producer_id
+        timestamp = run.max_timestamps[-1]
+        entry = self._entries.get(producer_id)
+        if entry is None or entry.epoch != run.producer_epoch:
+            self._stage(run, offsets[0], entry, _with_run((), run, offsets), timestamp)
+            return
+        newest = _with_run(entry.newest, run, offsets)
+        transaction = entry.transaction_first_offset
+        if self._lost or (transaction == NO_OFFSET and run.attributes & TRANSACTIONAL_FLAG):
+            self._stage(run, offsets[0], entry, newest, timestamp)
+            return
+        # All that `_stage` has to do for a producer that goes on.
+        self.before.setdefault(producer_id, entry)
+        self._entries[producer_id] = ProducerEntry(
+            producer_id, entry.epoch, newest, timestamp, entry.coordinator_epoch, transaction
+        )
 
     def _stage(
         self,
         header: BatchHeader | BatchRun,
         base_offset: Offset,
+        entry: ProducerEntry | None,
         newest: tuple[ProducedBatch, ...] | LateBatches,
         timestamp: int,
     ) -> None:
-        """Put batches behind those that are remembered of a producer; the first of them has this header."""
+        """Remember these as the newest batches of a producer; the first of those that are staged has this header."""
         producer_id = ProducerId(header.producer_id)
-        entry = self._entries.get(producer_id)
         self.before.setdefault(producer_id, entry)
         if self._lost:
             self._lost.pop(producer_id, None)
@@ -316,8 +336,6 @@ class Producers:
         if entry is not None:
             coordinator_epoch = entry.coordinator_epoch
             transaction = entry.transaction_first_offset
-            if isinstance(newest, tuple) and entry.epoch == header.producer_epoch:
-                newest = entry.batches[len(newest) - REMEMBERED_BATCHES :] + newest
         if header.attributes & TRANSACTIONAL_FLAG and transaction == NO_OFFSET:
             transaction = base_offset
             self._open[base_offset] = producer_id

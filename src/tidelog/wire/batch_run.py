@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from tidelog.model.ids import LeaderEpoch, Offset
+from tidelog.model.ids import LeaderEpoch, Offset, ProducerId
 from tidelog.wire.batch import LENGTH_OVERHEAD_BYTES
 
 # The base offset, the length as it was, the leader epoch: one call writes them.
@@ -20,7 +20,8 @@ class BatchRun:
     as the others are."""
 
     # Of the first batch. Without slots, so that what most batches do not have is not set for each.
-    producer_id = producer_epoch = base_sequence = -1
+    producer_id = ProducerId(-1)
+    producer_epoch = base_sequence = -1
     attributes = 0
 
     def __init__(self, view: memoryview, records_count: int, max_timestamp: int) -> None:
