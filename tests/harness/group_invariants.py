@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 WAIT_MS_MAX = 60_000
 
 Partition = tuple[str, int]
+# Group, topic, partition.
+Place = tuple[str, str, int]
 
 
 class Believer(Protocol):
@@ -70,7 +72,9 @@ class Invariants:
         self.offsets: dict[tuple[str, str, int], int] = {}
         self.generations: dict[str, int] = {}
         self.epochs: dict[str, int] = {}
-        self.committed_offsets: dict[tuple[str, str, int], int] = {}
+        # The offset that is safe and whose it is, and the largest that ever was.
+        self.committed_offsets: dict[Place, tuple[int, str]] = {}
+        self.safe_offsets: dict[Place, int] = {}
         # Group and generation -> partition -> who was told that it has it.
         self.told: dict[tuple[str, int], dict[Partition, str]] = {}
         self.shadow: GroupShard = host._build()
@@ -111,13 +115,14 @@ class Invariants:
 
     def committed(self, batch: Sequence[WrittenRecord]) -> None:
         """A batch is safe: from now on nothing of it may be taken back."""
+        author = self.host.authors[self.batches_committed]
         self.batches_committed += 1
         for raw in batch:
             record = read_back(raw)
             assert not isinstance(record, EndTransaction)
             key, value = record.key, record.value
             if isinstance(key, OffsetCommitKey):
-                self._offset_committed((key.group, key.topic, key.partition), value)
+                self._offset_committed((key.group, key.topic, key.partition), value, author)
             elif isinstance(key, GroupMetadataKey) and isinstance(value, GroupMetadataValue):
                 self._rises("generation", self.generations, key.group, value.generation)
                 self._one_owner(key.group, value)
@@ -130,14 +135,16 @@ class Invariants:
             elif isinstance(key, ConsumerGroupMetadataKey) and isinstance(value, ConsumerGroupMetadataValue):
                 self._rises("epoch", self.epochs, key.group_id, value.epoch)
 
-    def _offset_committed(self, place: tuple[str, str, int], value: Any) -> None:
+    def _offset_committed(self, place: Place, value: Any, author: str) -> None:
         if value is None:
             self.committed_offsets.pop(place, None)
             return
-        before = self.committed_offsets.get(place, 0)
-        if value.offset < before:
-            raise Violation(f"the offset of {place} went back from {before} to {value.offset}")
-        self.committed_offsets[place] = value.offset
+        before, its_author = self.committed_offsets.get(place, (0, author))
+        if value.offset < before and author != its_author:
+            # Only its own commits may overtake each other, over different connections.
+            raise Violation(f"{author} took the offset of {place} back from {before} to {value.offset}")
+        self.committed_offsets[place] = value.offset, author
+        self.safe_offsets[place] = max(value.offset, self.safe_offsets.get(place, 0))
 
     def _rises(self, what: str, seen: dict[str, int], group_id: str, number: int) -> None:
         if number < seen.get(group_id, 0):
@@ -167,7 +174,7 @@ class Invariants:
         """What is acknowledged is safe, unless its topic was deleted since."""
         for asked, topic in zip(request.topics, response.topics, strict=True):
             for sent, partition in zip(asked.partitions, topic.partitions, strict=True):
-                safe = self.committed_offsets.get((request.group_id, asked.name, sent.partition_index), -1)
+                safe = self.safe_offsets.get((request.group_id, asked.name, sent.partition_index), -1)
                 told = partition.error_code == ErrorCode.NONE and asked.name in self.host.world.topics
                 if told and safe < sent.committed_offset:
                     raise Violation(f"offset {sent.committed_offset} was acknowledged before it was safe")

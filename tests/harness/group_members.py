@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +26,7 @@ CLIENTS: Final = ("confluent", "kafka-python", "aiokafka", "java")
 WITH_OURS: Final = (*CLIENTS, "tidelog")
 LEAVE_SECONDS_MAX: Final = 30
 WAIT_SECONDS_MAX: Final = 40
+COMMITS_SHOWN: Final = 8
 JAVA_ASSIGNORS: Final = {
     "range": "RangeAssignor",
     "roundrobin": "RoundRobinAssignor",
@@ -113,6 +114,17 @@ class Member:
         """Which records of a partition came."""
         ranges = [(first, last) for where, first, last in tuple(self.consumed) if where == place]
         return {offset for first, last in ranges for offset in range(first, last + 1)}
+
+    def first_offset_since(self, timestamp_ms: int, *, default: int) -> int:
+        """The smallest offset that came after this time, by the member's own clock."""
+        events = [event for event in self.events if event.name == "records_consumed"]
+        rows = [row for event in events if event.timestamp_ms > timestamp_ms for row in event.details["partitions"]]
+        return min((row["minOffset"] for row in rows), default=default)
+
+    def commits(self) -> list[str]:
+        """What it tried to commit last, and why it could not."""
+        tried = [event.details for event in self.events if event.name == "offsets_committed"]
+        return [f"{one['offsets']} {one.get('error', 'success')}" for one in tried[-COMMITS_SHOWN:]]
 
     def wait_for_assignment(self, *counts: int) -> None:
         """Wait until it has been assigned one of these numbers of partitions, or any number but none."""
@@ -220,6 +232,16 @@ def wait_for_shares(members: Iterable[Member], partitions: Iterable[Place]) -> N
     except AssertionError:
         shares = "\n".join(f"{member.client} ({member.pid}) {sorted(member.assignment)}" for member in watched)
         raise AssertionError(f"{len(wanted)} partitions were not shared in time:\n{shares}") from None
+
+
+def wait_for_commits(members: Iterable[Member], find: Callable[[], dict[int, int]], wanted: dict[int, int]) -> None:
+    """Wait until these offsets, by partition, are found to be committed; says what members tried when they are not."""
+    watched = list(members)
+    try:
+        wait_until(lambda: find() == wanted, WAIT_SECONDS_MAX)
+    except AssertionError:
+        done = "\n".join(f"{member.client} ({member.pid}) {member.commits()}" for member in watched)
+        raise AssertionError(f"{find()} is committed, not {wanted}:\n{done}") from None
 
 
 def places_of(topic: str, partitions: int) -> list[Place]:

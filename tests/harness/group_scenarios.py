@@ -85,7 +85,7 @@ class _Scenario:
         invariants = world.host.invariants
         return Life(
             len(world.host.batches),
-            sum(invariants.committed_offsets.values()),
+            sum(offset for offset, _ in invariants.committed_offsets.values()),
             self.reloads,
             max(invariants.generations.get(GROUP, 0), invariants.epochs.get(GROUP, 0)),
         )

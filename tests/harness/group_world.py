@@ -16,6 +16,7 @@ from harness.group_invariants import Invariants
 from tidelog.groups.api import COMMANDS
 from tidelog.groups.attempt import Attempt
 from tidelog.groups.calls import Caller, Outcome, Reply
+from tidelog.groups.consumer.group import ConsumerGroup
 from tidelog.groups.expiry import expire
 from tidelog.groups.loading import loaded
 from tidelog.groups.offsets.fetch import fetch_offsets, refuse_group
@@ -33,6 +34,9 @@ from tidelog.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFe
 
 START_MS = 1_700_000_000_000
 FETCH_VERSION = 9
+# Of the commits that do not arrive in time this part does so later, over a connection that is given up by then.
+STUCK_SHARE = 0.5
+STUCK_MS_MAX = 15_000
 
 
 class Client(Protocol):
@@ -102,11 +106,14 @@ class World:
         self.now_ms = end_ms
 
     def send(self, call: Call) -> None:
-        """Put a request on its way; it may never arrive."""
+        """Put a request on its way; it may never arrive, or when nobody waits for it any more."""
+        latency_ms_max = self.faults.latency_ms_max
         if self.random.random() < self.faults.loss:
-            return
+            if not isinstance(call.request, OffsetCommitRequest) or self.random.random() >= STUCK_SHARE:
+                return
+            latency_ms_max = STUCK_MS_MAX
         key = (call.client.name, call.connection)
-        arrival = max(self._last_arrival.get(key, 0), self.now_ms + self.random.randint(0, self.faults.latency_ms_max))
+        arrival = max(self._last_arrival.get(key, 0), self.now_ms + self.random.randint(0, latency_ms_max))
         self._last_arrival[key] = arrival
         self.after(arrival - self.now_ms, self._arrive, call)
 
@@ -116,7 +123,11 @@ class World:
             self.after(self.random.randint(0, self.faults.latency_ms_max), self._answer, call, response)
 
     def _arrive(self, call: Call) -> None:
-        if call.connection == call.client.connection:
+        # A commit that went over a connection that its client has given up since arrives all the same, even behind
+        # those that go over the next. (Of heartbeats KIP-848 itself could not tell which is the newer.)
+        if call.connection == call.client.connection or (
+            isinstance(call.request, OffsetCommitRequest) and not self.host.must_believe(call.request)
+        ):
             call.arrived_ms = self.now_ms
             self.host.receive(call)
 
@@ -136,6 +147,9 @@ class Host:
         self.image = cluster(world.topics)
         self.batches: list[list[WrittenRecord]] = []
         self.end = 0
+        # Whose request each of them came from; nobody's when it was a timer.
+        self.authors: list[str] = []
+        self._author = ""
         self.committed_batches = 0
         self.epoch = 0
         self.up = False
@@ -174,7 +188,7 @@ class Host:
         """Stop at once. What is not committed may or may not be found by whoever comes next."""
         self.up = False
         kept = self.world.random.randint(self.committed_batches, len(self.batches))
-        del self.batches[kept:]
+        del self.batches[kept:], self.authors[kept:]
         self.end = sum(map(len, self.batches))
         if self.world.random.random() < 0.5:
             self._give(self.shard.unload())
@@ -191,6 +205,12 @@ class Host:
             self._submit(lambda shard: topics_deleted(shard, gone))
             self.invariants.check(None)
 
+    def must_believe(self, commit: OffsetCommitRequest) -> bool:
+        """Whether it names the epoch that its member has: then a member may commit what it does not own any more."""
+        group = self.shard.groups.get(commit.group_id)
+        member = group.members.get(commit.member_id) if isinstance(group, ConsumerGroup) else None
+        return member is not None and member.epoch == commit.generation_id_or_member_epoch
+
     def receive(self, call: Call) -> None:
         if not self.up:
             return
@@ -203,10 +223,12 @@ class Host:
             self.runtime.submit(lambda shard: fetch_offsets(shard, asked, FETCH_VERSION, require_stable=True), fetched)
             return
         self.waiting.add(call)
+        self._author = call.client.name
         if not self._commit_again(call):
             caller = Caller(call, call.version, call.client.name, "/10.0.0.1")
             command = COMMANDS[type(call.request)]
             self._submit(lambda shard: command(shard, call.request, caller, self.world.now_ms))
+        self._author = ""
         self._schedule()
         self.invariants.check(call)
 
@@ -252,6 +274,7 @@ class Host:
     def append(self, records: Sequence[Record], epoch: LeaderEpoch) -> Offset:
         batch = [written(record) for record in records]
         self.batches.append(batch)
+        self.authors.append(self._author)
         self.end += len(batch)
         self.invariants.appended(batch)
         delay_ms = self.world.random.randint(0, self.world.faults.commit_ms_max)

@@ -24,11 +24,11 @@ from tidelog.groups.consumer.group import ConsumerGroup
 from tidelog.groups.consumer.member import ConsumerMember
 from tidelog.groups.deadlines import Alarm, Deadlines
 from tidelog.groups.offsets import commit, repeated
+from tidelog.groups.offsets.commit import GRANTED
 from tidelog.groups.offsets.repeated import RepeatedCommit
 from tidelog.groups.offsets.store import OffsetStore
 from tidelog.groups.shard import GroupShard
 from tidelog.machine.runtime import Runtime
-from tidelog.model.errors import ErrorCode
 from tidelog.wire.messages.sync_group import SyncGroupRequest
 
 # Worlds that a mutant gets to be found in. Most are found in the first few.
@@ -40,13 +40,17 @@ Mutate = Callable[[pytest.MonkeyPatch], None]
 
 
 def commits_of_old_generations(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(commit, "check_committer", lambda *_: ErrorCode.NONE)
+    patch.setattr(commit, "check_committer", lambda *_: GRANTED)
     patch.setattr(commit, "show_life", lambda *_: None)
 
 
 def repeated_commits_of_old_generations(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(repeated, "check_committer", lambda *_: ErrorCode.NONE)
+    patch.setattr(repeated, "check_committer", lambda *_: GRANTED)
     patch.setattr(repeated, "show_life", lambda *_: None)
+
+
+def late_commits_of_what_others_own(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ConsumerMember, "has_owned", lambda *_: True)
 
 
 def repeated_commits_to_the_wrong_places(patch: pytest.MonkeyPatch) -> None:
@@ -154,6 +158,7 @@ def joins_that_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 MUTANTS: dict[Mutate, int] = {
     commits_of_old_generations: CLASSIC,
     repeated_commits_of_old_generations: CLASSIC,
+    late_commits_of_what_others_own: CONSUMER,
     repeated_commits_to_the_wrong_places: CLASSIC,
     sync_before_the_leader: CLASSIC,
     sessions_that_never_end: CLASSIC,

@@ -481,8 +481,8 @@ def test_settings_of_a_group_override_those_of_the_broker() -> None:
     assert consumer.beat().error_code == 0
 
 
-def commit(desk: GroupDesk, member_id: str, epoch: int, version: int = 9) -> int:
-    partitions = [OffsetCommitRequestPartition(0, 5)]
+def commit(desk: GroupDesk, member_id: str, epoch: int, version: int = 9, partition: int = 0) -> int:
+    partitions = [OffsetCommitRequestPartition(partition, 5)]
     request = OffsetCommitRequest(
         GROUP, epoch, member_id, topics=[OffsetCommitRequestTopic("orders", partitions=partitions)]
     )
@@ -495,10 +495,72 @@ def test_members_commit_with_their_epoch() -> None:
     first, _ = pair(desk)
 
     assert commit(desk, "first", first.epoch) == ErrorCode.NONE
-    assert commit(desk, "first", first.epoch - 1) == ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(desk, "first", first.epoch + 1) == ErrorCode.STALE_MEMBER_EPOCH
     assert commit(desk, "first", first.epoch, version=8) == ErrorCode.UNSUPPORTED_VERSION
     assert commit(desk, "nobody", first.epoch) == ErrorCode.UNKNOWN_MEMBER_ID
     assert commit(desk, "", -1) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_member_that_has_not_heard_of_its_new_epoch_commits_what_stayed_its_own(restarts: bool) -> None:
+    desk = GroupDesk()
+    first, second = pair(desk)
+    if restarts:
+        desk.reload()
+    (kept, *_), (given, *_) = sorted(first.owned["orders"]), sorted(second.owned["orders"])
+    before = first.epoch - 1
+
+    assert commit(desk, "first", before, partition=kept) == ErrorCode.NONE
+    assert commit(desk, "first", before, partition=given) == ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(desk, "first", before - 1, partition=kept) == ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(desk, "second", before, partition=given) == ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(desk, "first", first.epoch, partition=given) == ErrorCode.NONE, "as it has always been"
+
+
+def test_what_a_member_got_again_it_has_not_owned_in_between() -> None:
+    desk = GroupDesk()
+    first = Consumer(desk, "first")
+    first.join()
+    epoch = first.epoch
+    second = Consumer(desk, "second")
+    second.join()
+    settle(first, second)
+    (given, *_) = sorted(second.owned["orders"])
+    second.leave()
+    settle(first)
+
+    assert given in first.owned["orders"]
+    assert commit(desk, "first", epoch, partition=given) == ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(desk, "first", first.epoch, partition=given) == ErrorCode.NONE
+
+
+def test_what_is_to_be_given_up_is_committed_until_it_is() -> None:
+    desk = GroupDesk()
+    first, second = Consumer(desk, "first"), Consumer(desk, "second")
+    first.join()
+    second.join()
+    told = first.send(first.epoch, topic_partitions=first.listed())
+    assert told.assignment is not None
+    (given, *_) = {0, 1, 2, 3} - set(told.assignment.topic_partitions[0].partitions)
+
+    assert commit(desk, "first", first.epoch, partition=given) == ErrorCode.NONE
+    first.follow(told)
+    settle(first, second)
+    assert commit(desk, "first", first.epoch - 1, partition=given) == ErrorCode.STALE_MEMBER_EPOCH
+
+
+def test_a_member_that_comes_back_has_owned_nothing_before() -> None:
+    desk = GroupDesk()
+    first = Consumer(desk, "first", instance_id="one")
+    first.join()
+    epoch = first.epoch
+    Consumer(desk, "second").join()
+    first.beat()
+    first.leave(-2)
+    first.join()
+
+    assert first.epoch > epoch
+    assert commit(desk, "first", epoch) == ErrorCode.STALE_MEMBER_EPOCH
 
 
 def test_members_fetch_with_their_epoch_and_others_without() -> None:

@@ -13,6 +13,9 @@ Assignment: TypeAlias = Mapping[TopicId, frozenset[int]]
 
 NOTHING: Final[Assignment] = MappingProxyType({})
 
+# In which epoch of its member each partition became its own.
+OwnedSince: TypeAlias = Mapping[TopicId, Mapping[int, int]]
+
 
 class TopicPartitionList(Protocol):
     """How requests and records list the partitions of one topic."""
@@ -36,6 +39,16 @@ def as_lists(assignment: Assignment, make: Any) -> list[Any]:
         make(topic_id=topic_id, partitions=sorted(partitions))
         for topic_id, partitions in sorted(assignment.items(), key=lambda item: item[0].int)
     ]
+
+
+def owned_since(before: OwnedSince, epoch: int, owned: Iterable[Assignment]) -> OwnedSince:
+    """What a member owns from this epoch on, and what it has owned before and still does."""
+    since: dict[TopicId, dict[int, int]] = {}
+    for assignment in owned:
+        for topic, partitions in assignment.items():
+            known = before.get(topic, {})
+            since.setdefault(topic, {}).update({partition: known.get(partition, epoch) for partition in partitions})
+    return since
 
 
 def minus(left: Assignment, right: Assignment) -> Assignment:

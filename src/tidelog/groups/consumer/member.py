@@ -8,7 +8,8 @@ from typing import Final
 import msgspec
 
 from tidelog.groups.classic.subscriptions import Protocols
-from tidelog.groups.consumer.assignment import NOTHING, Assignment, as_lists, assignment_of
+from tidelog.groups.consumer.assignment import NOTHING, Assignment, OwnedSince, as_lists, assignment_of, owned_since
+from tidelog.model.ids import TopicId
 from tidelog.wire.messages.group_records import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -61,6 +62,8 @@ class ConsumerMember(msgspec.Struct, frozen=True):
     assigned: Assignment = NOTHING
     # What it has been told to give up and has not yet said that it did.
     revoking: Assignment = NOTHING
+    # Of both, made of the records as they come (KIP-1251). What compaction takes away makes it later, which is safe.
+    since: OwnedSince = msgspec.field(default_factory=dict)
     classic: ClassicSide | None = None
 
     def changed(self, **changes: object) -> ConsumerMember:
@@ -74,6 +77,11 @@ class ConsumerMember(msgspec.Struct, frozen=True):
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == target_epoch
+
+    def has_owned(self, topic_id: TopicId, partition: int, epoch: int) -> bool:
+        """Whether a partition was its own in this epoch, which may be an older one, and has been ever since."""
+        since = self.since.get(topic_id, {}).get(partition)
+        return since is not None and since <= epoch <= self.epoch
 
     def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
         """As a record of its subscription says."""
@@ -98,12 +106,17 @@ class ConsumerMember(msgspec.Struct, frozen=True):
     def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
         """As a record of its current assignment says."""
         known = value.state in MemberState.__members__.values()
+        assigned = assignment_of(value.assigned_partitions)
+        revoking = assignment_of(value.partitions_pending_revocation)
+        # One that has left, or begins anew, has nothing of old.
+        goes_on = 0 < self.epoch <= value.member_epoch
         return self.changed(
             epoch=value.member_epoch,
             previous_epoch=value.previous_member_epoch,
             state=MemberState(value.state) if known else MemberState.UNKNOWN,
-            assigned=assignment_of(value.assigned_partitions),
-            revoking=assignment_of(value.partitions_pending_revocation),
+            assigned=assigned,
+            revoking=revoking,
+            since=owned_since(self.since if goes_on else {}, value.member_epoch, (assigned, revoking)),
         )
 
     def metadata_value(self) -> ConsumerGroupMemberMetadataValue:

@@ -82,7 +82,7 @@ def replay_current(
         group.put(_member(group, key.member_id).with_assignment(value))
     elif key.member_id in group.members:
         gone = group.members[key.member_id]
-        group.put(gone.changed(epoch=LEFT, previous_epoch=LEFT, assigned=NOTHING, revoking=NOTHING))
+        group.put(gone.changed(epoch=LEFT, previous_epoch=LEFT, assigned=NOTHING, revoking=NOTHING, since={}))
     return False
 
 

@@ -1,7 +1,8 @@
 """OffsetCommit (key 8), v2-v10, and TxnOffsetCommit (key 28), v0-v5: note how far a group has come.
 
 Members commit with their generation; who is none (generation -1, no member id) may do so while the group is empty.
-Offsets of a transaction are pending until its end.
+A member of a consumer group that has not heard of its newest epoch yet may commit what has been its own since the one
+that it knows (KIP-1251). Offsets of a transaction are pending until its end.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from tidelog.groups.classic.group import ClassicGroup
 from tidelog.groups.classic.rebalance import restart_session
 from tidelog.groups.classic.states import State
 from tidelog.groups.consumer.group import ConsumerGroup
+from tidelog.groups.consumer.member import ConsumerMember
 from tidelog.groups.records import EndTransaction, Record, offset_commit
 from tidelog.groups.shard import GroupShard
 from tidelog.machine.runtime import Result
@@ -61,11 +63,28 @@ class Committer(NamedTuple):
         return cls(request.group_id, request.member_id, request.group_instance_id, generation, transactional=False)
 
 
+class Permit(NamedTuple):
+    """What a committer may: everything (no error), nothing, or as a late member only what it owned all the time."""
+
+    error: ErrorCode
+    late: ConsumerMember | None = None
+    epoch: int = -1
+
+    def check(self, topic: TopicImage | None, partition: int) -> ErrorCode:
+        late = self.late
+        if late is not None and topic is not None and late.has_owned(topic.topic_id, partition, self.epoch):
+            return ErrorCode.NONE
+        return self.error
+
+
+GRANTED: Final = Permit(ErrorCode.NONE)
+
+
 def commit_offsets(shard: GroupShard, request: OffsetCommitRequest, caller: Caller, now_ms: int) -> Outcome:
     """Commit offsets; they count when the answer is given."""
     committer = Committer.of(request)
-    refused = check_committer(shard, committer, caller.version)
-    if refused is ErrorCode.NONE:
+    permit = check_committer(shard, committer, caller.version)
+    if permit is GRANTED:
         show_life(shard, committer, now_ms)
     # Only v2-v4 can ask for a retention of their own.
     expire_ms = NO_TIMESTAMP if request.retention_time_ms < 0 else now_ms + request.retention_time_ms
@@ -78,7 +97,7 @@ def commit_offsets(shard: GroupShard, request: OffsetCommitRequest, caller: Call
         partitions: list[OffsetCommitResponsePartition] = []
         for partition in topic.partitions:
             index, metadata = partition.partition_index, partition.committed_metadata or ""
-            error = refused or check_partition(shard, image, unknown, index, metadata)
+            error = permit.check(image, index) or check_partition(shard, image, unknown, index, metadata)
             partitions.append(OffsetCommitResponsePartition(index, error))
             if error is ErrorCode.NONE:
                 assert image is not None
@@ -103,7 +122,9 @@ def commit_transaction_offsets(
     committer = Committer(
         request.group_id, request.member_id, request.group_instance_id, request.generation_id, transactional=True
     )
-    refused = check_committer(shard, committer, caller.version) if request.group_id else ErrorCode.INVALID_GROUP_ID
+    permit = Permit(ErrorCode.INVALID_GROUP_ID)
+    if request.group_id:
+        permit = check_committer(shard, committer, caller.version)
     producer_id, producer_epoch = ProducerId(request.producer_id), ProducerEpoch(request.producer_epoch)
     records: list[Record] = []
     topics: list[TxnOffsetCommitResponseTopic] = []
@@ -112,7 +133,9 @@ def commit_transaction_offsets(
         partitions: list[TxnOffsetCommitResponsePartition] = []
         for partition in topic.partitions:
             index, metadata = partition.partition_index, partition.committed_metadata or ""
-            error = refused or check_partition(shard, image, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, index, metadata)
+            error = permit.check(image, index) or check_partition(
+                shard, image, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, index, metadata
+            )
             partitions.append(TxnOffsetCommitResponsePartition(index, error))
             if error is ErrorCode.NONE:
                 value = OffsetCommitValue(
@@ -131,34 +154,39 @@ def end_transaction(shard: GroupShard, marker: EndTransaction) -> Result[Record,
     return Result([marker], None)
 
 
-def check_committer(shard: GroupShard, committer: Committer, version: int) -> ErrorCode:
-    """Whether someone may commit offsets of its group now."""
+def check_committer(shard: GroupShard, committer: Committer, version: int) -> Permit:
+    """What someone may commit of its group's offsets now."""
     group = shard.groups.get(committer.group_id)
     if isinstance(group, ClassicGroup):
-        return _check_classic(group, committer)
+        return _permit(_check_classic(group, committer))
     if group is not None:
         return _check_consumer(group, committer, version)
     if committer.generation < 0:
-        return ErrorCode.NONE
+        return GRANTED
     if version >= GROUP_NOT_FOUND_VERSION and not committer.transactional:
-        return ErrorCode.GROUP_ID_NOT_FOUND
-    return ErrorCode.ILLEGAL_GENERATION
+        return Permit(ErrorCode.GROUP_ID_NOT_FOUND)
+    return Permit(ErrorCode.ILLEGAL_GENERATION)
 
 
-def _check_consumer(group: ConsumerGroup, committer: Committer, version: int) -> ErrorCode:
+def _permit(error: ErrorCode) -> Permit:
+    return GRANTED if error is ErrorCode.NONE else Permit(error)
+
+
+def _check_consumer(group: ConsumerGroup, committer: Committer, version: int) -> Permit:
     if committer.generation < 0 and not group.members:
-        return ErrorCode.NONE
+        return GRANTED
     if committer.transactional and not committer.is_member:
-        return ErrorCode.NONE
+        return GRANTED
     member = group.members.get(committer.member_id)
     if member is None:
-        return ErrorCode.UNKNOWN_MEMBER_ID
+        return Permit(ErrorCode.UNKNOWN_MEMBER_ID)
     if member.classic is None and not committer.transactional and version < MEMBER_EPOCH_VERSION:
-        return ErrorCode.UNSUPPORTED_VERSION
+        return Permit(ErrorCode.UNSUPPORTED_VERSION)
     if committer.generation == member.epoch:
-        return ErrorCode.NONE
-    stale = member.classic is None and not committer.transactional
-    return ErrorCode.STALE_MEMBER_EPOCH if stale else ErrorCode.ILLEGAL_GENERATION
+        return GRANTED
+    is_new = member.classic is None and not committer.transactional
+    error = ErrorCode.STALE_MEMBER_EPOCH if is_new else ErrorCode.ILLEGAL_GENERATION
+    return Permit(error, member, committer.generation)
 
 
 def _check_classic(group: ClassicGroup, committer: Committer) -> ErrorCode:

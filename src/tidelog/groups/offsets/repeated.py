@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tidelog.groups.offsets.commit import TOPIC_ID_VERSION, Committer, check_committer, check_partition, show_life
+from tidelog.groups.offsets.commit import (
+    GRANTED,
+    TOPIC_ID_VERSION,
+    Committer,
+    check_committer,
+    check_partition,
+    show_life,
+)
 from tidelog.groups.records import GroupRecord, Record
 from tidelog.groups.shard import GroupShard
 from tidelog.machine.runtime import Result
@@ -98,7 +105,7 @@ class CommitRun:
     def __call__(self, shard: GroupShard) -> Result[Record, None]:
         first, now_ms = self._commits[0][0], self._now_ms
         committer, version = first.committer, first.version
-        if check_committer(shard, committer, version) is not ErrorCode.NONE:
+        if check_committer(shard, committer, version) is not GRANTED:
             return Result((), None)
         show_life(shard, committer, now_ms)
         records: list[Record] = []
