@@ -1,5 +1,6 @@
 """`python -m soak run` lets clients and faults loose on a cluster; `python -m soak check FILE…` judges a history;
-`python -m soak spark` kills everyone in a Spark pipeline and looks whether each record came out once."""
+`python -m soak spark` kills everyone in a Spark pipeline and looks whether each record came out once;
+`python -m soak disks` looks what syncs are worth while file systems are shut down."""
 
 from __future__ import annotations
 
@@ -36,7 +37,13 @@ def main(arguments: Sequence[str]) -> int:
     fire.add_argument(
         "--folder", type=Path, help="keep everything in this folder; a run that was cut off goes on in it"
     )
+    disks = commands.add_parser("disks", help="count syncs that lie while their file system is shut down; needs root")
+    disks.add_argument("--kind", choices=("ext4", "xfs"), action="append", help="which file system; both unless told")
+    disks.add_argument("--cuts", type=int, default=100)
+    disks.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
+    if options.command == "disks":
+        return cut_disks(options)
     if options.command == "spark":
         return under_fire(options)
     if options.command == "check":
@@ -59,6 +66,23 @@ def soak(options: argparse.Namespace) -> int:
     for place in outcome.different:
         print(f"{place}: the replicas do not hold the same bytes")
     return report(outcome.verdict) or int(bool(outcome.different))
+
+
+def cut_disks(options: argparse.Namespace) -> int:
+    """File systems that are shut down under writers; 0 when nothing is gone that was synced before."""
+    from soak.disks import cut_often
+
+    failed = 0
+    for kind in options.kind or ("ext4", "xfs"):
+        with tempfile.TemporaryDirectory(prefix="tidelog-soak-") as folder:
+            lost = cut_often(kind, options.cuts, Path(folder), options.seed)
+        print(
+            f"{kind}: of {options.cuts} cuts {lost.under_way} took bytes whose sync was under way and returned "
+            f"success, {lost.synced_before} such that were synced before.",
+            flush=True,
+        )
+        failed |= lost.synced_before > 0
+    return int(failed)
 
 
 def under_fire(options: argparse.Namespace) -> int:

@@ -94,3 +94,11 @@ def settle(*consumers: Consumer, rounds: int = 10) -> None:
         for consumer in consumers:
             answer = consumer.beat()
             assert answer.error_code == 0, answer.error_message
+
+
+def pair(desk: GroupDesk) -> tuple[Consumer, Consumer]:
+    """Two members that share four partitions and have settled."""
+    first, second = Consumer(desk, "first"), Consumer(desk, "second")
+    first.join(), second.join()
+    settle(first, second)
+    return first, second
