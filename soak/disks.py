@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from harness.disks import Disk
+from tidelog.env.files import RealFiles
 
 WRITERS: Final = 4
 WRITE_BYTES_MAX: Final = 16_000
@@ -59,7 +60,7 @@ def cut_often(kind: str, cuts: int, folder: Path, seed: int) -> Lost:
     try:
         for _ in range(cuts):
             writers = [Writer(disk.folder / str(number), chance) for number in range(WRITERS)]
-            os.sync()
+            RealFiles().sync_directory(str(disk.folder))
             for writer in writers:
                 writer.start()
             time.sleep(chance.uniform(*CUT_AFTER_SECONDS))

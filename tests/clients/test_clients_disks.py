@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from soak.disks import cut_often
 
 from harness.disks import MEBIBYTE, Disk, why_not
 from harness.numbered_records import PARTITIONS, NumberedRecords, read_all
@@ -31,18 +32,20 @@ SEGMENTS = {"segment.bytes": str(MEBIBYTE), "file.delete.delay.ms": "0"}
 NO_LIMITS = {"tidelog.disk.free.min.percent": "0", "tidelog.disk.free.min.bytes": "0"}
 
 
+def skip_unless_it_mounts(kind: str) -> None:
+    reason = why_not(kind)
+    if reason is not None:
+        # Continuous integration has what it takes; a developer's machine may not, and says so.
+        assert MUST_MOUNT not in os.environ, f"{kind} must be mounted here: {reason}"
+        pytest.skip(f"{kind} cannot be mounted here: {reason}. The simulated disk loses power in test_log_durability")
+
+
 @pytest.fixture
 def make_disk(tmp_path: Path) -> Iterator[MakeDisk]:
     made: list[Disk] = []
 
     def make(kind: str, mebibytes: int | None = None) -> Disk:
-        reason = why_not(kind)
-        if reason is not None:
-            # Continuous integration has what it takes; a developer's machine may not, and says so.
-            assert MUST_MOUNT not in os.environ, f"{kind} must be mounted here: {reason}"
-            pytest.skip(
-                f"{kind} cannot be mounted here: {reason}. The simulated disk loses power in test_log_durability"
-            )
+        skip_unless_it_mounts(kind)
         made.append(Disk(kind, tmp_path, mebibytes=mebibytes))
         return made[-1]
 
@@ -121,6 +124,14 @@ def check_that_it_is_sound(disk: Disk) -> None:
     command = [tidelog, "log", "verify", disk.folder / "data"]
     report = subprocess.run(command, check=False, capture_output=True, text=True)
     assert report.returncode == 0, report.stdout + report.stderr
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs"])
+def test_a_cut_takes_nothing_that_was_synced_before(tmp_path: Path, kind: str) -> None:
+    """Of the disks themselves, on which all that follows relies."""
+    skip_unless_it_mounts(kind)
+
+    assert cut_often(kind, 5, tmp_path, seed=1).synced_before == 0
 
 
 @pytest.mark.req("C9")
