@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from bench.memory import touch_free_memory
+from bench.memory import use_up_free_memory
 from bench.process import cpu_time
 from harness.raw_client import RawClient, create_topic
 from harness.server import HOST
@@ -65,7 +65,7 @@ def topic_on(
                 raise TimeoutError(f"topic {name} got no leaders")
             time.sleep(0.02)
     _let_rest(server.pid)
-    touch_free_memory()
+    use_up_free_memory()
     yield topic
     with RawClient(f"{HOST}:{server.port}", ADMIN_SECONDS_MAX) as client:
         request = DeleteTopicsRequest([DeleteTopicState(None, topic.id)], timeout_ms=int(ADMIN_SECONDS_MAX * 1000))

@@ -9,11 +9,11 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * Producers as applications have them, with the client's defaults (acks=all), that write lots of records: plainly or
  * idempotently, each lot flushed before the next begins, or each lot as a transaction. The kinds take turns in one
  * process, in changing order and for a short while each, so that the compiler, the collector and the machine are the
- * same for all: what changes within seconds is larger than what is compared. Prints a line for each kind: its name, how
- * many lots were written, the median time of one in nanoseconds, and the CPU ticks that the broker spent.
+ * same for all: what changes within seconds is larger than what is compared. Prints a line for each kind and pass: its
+ * name, how many lots were written, the median time of one in nanoseconds, and the CPU ticks that the broker spent.
  */
 public class TransactionLots {
-    static final int PASSES = 12;
+    static final int PASSES = 24;
 
     record Load(String servers, String brokerPid, String topic, int partitions, int producers, int records, int bytes,
                 double warmUpSeconds, double seconds) {}
@@ -25,11 +25,14 @@ public class TransactionLots {
             Double.parseDouble(given.next()), Double.parseDouble(given.next()));
         List<Kind> kinds = List.of(new Kind(load, "plain"), new Kind(load, "idempotent"), new Kind(load, "transactions"));
         for (Kind kind : kinds) kind.write(load.warmUpSeconds);
-        for (Kind kind : kinds) kind.forget();
-        for (int pass = 0; pass < PASSES; pass++)
-            for (int turn = 0; turn < kinds.size(); turn++)
-                kinds.get((pass + turn) % kinds.size()).write(load.seconds / PASSES);
-        kinds.forEach(System.out::println);
+        for (int pass = 0; pass < PASSES; pass++) {
+            // Each kind comes as often behind each of the others: what one leaves to be done, pages to be written to
+            // the disk, is paid by the next.
+            List<Kind> order = new ArrayList<>(kinds);
+            if (pass / kinds.size() % 2 == 1) Collections.reverse(order);
+            Collections.rotate(order, pass);
+            for (Kind kind : order) System.out.println(kind.write(load.seconds / PASSES));
+        }
         kinds.forEach(Kind::close);
     }
 
@@ -38,10 +41,8 @@ public class TransactionLots {
         final Load load;
         final String name;
         final List<KafkaProducer<byte[], byte[]>> producers = new ArrayList<>();
-        final List<Long> lotNanoseconds = new ArrayList<>();
         final ExecutorService threads;
         volatile Exception failure;
-        long brokerTicks = 0;
 
         Kind(Load load, String name) {
             this.load = load;
@@ -64,7 +65,7 @@ public class TransactionLots {
             return name.equals("transactions");
         }
 
-        void write(double seconds) throws Exception {
+        String write(double seconds) throws Exception {
             long ticks = brokerTicks();
             long until = System.nanoTime() + (long) (seconds * 1e9);
             List<Future<List<Long>>> running = new ArrayList<>();
@@ -72,8 +73,11 @@ public class TransactionLots {
                 int own = number;
                 running.add(threads.submit(() -> writeLots(producers.get(own), own % load.partitions, until)));
             }
-            for (Future<List<Long>> done : running) lotNanoseconds.addAll(done.get());
-            brokerTicks += brokerTicks() - ticks;
+            List<Long> nanoseconds = new ArrayList<>();
+            for (Future<List<Long>> done : running) nanoseconds.addAll(done.get());
+            Collections.sort(nanoseconds);
+            int lots = nanoseconds.size();
+            return String.join(" ", name, "" + lots, "" + nanoseconds.get(lots / 2), "" + (brokerTicks() - ticks));
         }
 
         List<Long> writeLots(KafkaProducer<byte[], byte[]> producer, int partition, long until) {
@@ -101,18 +105,6 @@ public class TransactionLots {
             String status = Files.readString(Path.of("/proc", load.brokerPid, "stat"));
             String[] fields = status.substring(status.lastIndexOf(')') + 2).split(" ");
             return Long.parseLong(fields[11]) + Long.parseLong(fields[12]);
-        }
-
-        void forget() {
-            lotNanoseconds.clear();
-            brokerTicks = 0;
-        }
-
-        @Override
-        public String toString() {
-            Collections.sort(lotNanoseconds);
-            int lots = lotNanoseconds.size();
-            return String.join(" ", name, "" + lots, "" + lotNanoseconds.get(lots / 2), "" + brokerTicks);
         }
 
         void close() {

@@ -44,6 +44,7 @@ def cluster() -> Iterator[tidelog.Cluster]:
 def create(cluster: tidelog.Cluster, topic: str, replicas: int = 3) -> UUID:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
     admin.create_topics([NewTopic(topic, 1, replicas)])[topic].result(SECONDS_MAX)
+    cluster.leader(topic)  # Known to one broker, and then to all.
     cluster.wait_until_in_sync()
     with RawClient(cluster.address(1)) as client:
         answer = client.ask(MetadataRequest([MetadataRequestTopic(name=topic)]), MetadataResponse)

@@ -88,7 +88,7 @@ def ends_that_are_complete_before_their_markers(patch: pytest.MonkeyPatch) -> No
     deliver = transaction_shard.TransactionShardHost.deliver
 
     def hasty(self: Any, ending: Any, request: Any = None) -> Any:
-        self._delivered(ending)
+        self._sent(ending)
         return deliver(self, ending, request)
 
     patch.setattr(transaction_shard.TransactionShardHost, "deliver", hasty)
@@ -130,6 +130,16 @@ def offsets_that_count_at_once(patch: pytest.MonkeyPatch) -> None:
 
 def answers_before_they_are_safe(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Runtime, "committed_end", property(lambda self: self.end, lambda *_: None), raising=False)
+
+
+def decisions_that_are_answered_before_they_are_written(patch: pytest.MonkeyPatch) -> None:
+    """The short way of a broker that is alone, whose own write makes them safe."""
+
+    class Nobody:
+        def replicated(self) -> None: ...
+        def failed(self) -> None: ...
+
+    patch.setattr(PartitionJournal, "append_now", lambda self, batch: self._leader.stage_own(batch, Nobody()))
 
 
 def coordinators_that_trust_the_page_cache(patch: pytest.MonkeyPatch) -> None:
@@ -195,6 +205,7 @@ MUTANTS: dict[Mutate, int] = {
     prepared_transactions_that_are_not_kept: 1,
     offsets_that_count_at_once: 1,
     answers_before_they_are_safe: 1,
+    decisions_that_are_answered_before_they_are_written: 1,
     coordinators_that_trust_the_page_cache: SLOW_DISK,
     late_ends_that_end_the_next_transaction: 1,
     takeovers_that_leave_the_old_transaction_open: 1,

@@ -20,6 +20,8 @@ from tidelog.wire.primitives import MalformedMessage
 from tidelog.wire.schema import Message, Request, Response, VersionRange
 
 API_VERSIONS: Final = 18
+# Behind the length of a frame; the first of its two bytes is 0 for every API there is.
+API_KEY_END: Final = 6
 # Produce, OffsetCommit, Heartbeat, ConsumerGroupHeartbeat look at no log, so that what is pipelined of them shares the
 # turn's write.
 SEE_NO_WRITES: Final = frozenset({0, 8, 12, 68})
@@ -166,11 +168,14 @@ class Dispatch:
 
         None when none can, or the connection was closed.
         """
-        repeats = self._repeats.get(reader.api_key)
+        api_key = reader.api_key
+        if end - position < API_KEY_END or view[position + API_KEY_END - 1] != api_key:
+            return None
+        repeats = self._repeats.get(api_key)
         if repeats is None:
             connection.run_reader = None
             return None
-        statistics = self.statistics[reader.api_key]
+        statistics = self.statistics[api_key]
         began = perf_counter_ns()
         try:
             taken = repeats.stage(connection, reader, view, position, end)

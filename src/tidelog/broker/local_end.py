@@ -22,7 +22,7 @@ Led = Mapping[str, Mapping[int, PartitionLeader]]
 class LocalEnd:
     """Waits for the markers of one transaction. `done` is told once whether all of them are replicated."""
 
-    __slots__ = ("_done", "_failed", "_missing", "ending", "ends_with_turn")
+    __slots__ = ("_done", "_failed", "_missing", "ending", "ends_with_turn", "now_ms")
 
     def __init__(self, ending: Ending, done: Callable[[LocalEnd, bool], None]) -> None:
         self.ending = ending
@@ -31,10 +31,13 @@ class LocalEnd:
         self._failed = False
         # Whether only this broker's own writes are missing: nobody who is answered now can look before they are done.
         self.ends_with_turn = False
+        # When it was decided.
+        self.now_ms = 0
 
     def write(self, led: Led, now_ms: int) -> bool:
         """Have the markers written in this turn; False, and nothing was done, when it takes more than that."""
         ending = self.ending
+        self.now_ms = now_ms
         producer_id, producer_epoch = ending.producer
         leaders = []
         is_alone = True
@@ -60,7 +63,7 @@ class LocalEnd:
         self._missing = len(leaders)
         for leader in leaders:
             # Made when the leader writes, for which whoever asked for the end need not wait.
-            leader.expect_own(ExpectedMarker(self, leader, now_ms))
+            leader.expect_own(ExpectedMarker(self, leader), is_late=True)
         return True
 
     def cancel(self) -> None:
@@ -82,17 +85,16 @@ class LocalEnd:
 class ExpectedMarker:
     """A marker that its partition's leader asks for before it writes."""
 
-    __slots__ = ("_end", "_leader", "_now_ms")
+    __slots__ = ("_end", "_leader")
 
-    def __init__(self, end: LocalEnd, leader: PartitionLeader, now_ms: int) -> None:
+    def __init__(self, end: LocalEnd, leader: PartitionLeader) -> None:
         self._end = end
         self._leader = leader
-        self._now_ms = now_ms
 
     def stage_expected(self) -> None:
         ending = self._end.ending
         producer_id, producer_epoch = ending.producer
-        marker = build_marker(ending.committed, producer_id, producer_epoch, ending.coordinator_epoch, self._now_ms)
+        marker = build_marker(ending.committed, producer_id, producer_epoch, ending.coordinator_epoch, self._end.now_ms)
         try:
             self._leader.stage_own(marker, self._end)
         except ProtocolError:

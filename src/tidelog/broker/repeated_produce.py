@@ -16,6 +16,7 @@ from tidelog.broker.connection import ReadsRuns
 from tidelog.broker.known_forms import KnownForms
 from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import LedPartitions
+from tidelog.wire.batch import TRANSACTIONAL_FLAG
 from tidelog.wire.compiler import Output
 from tidelog.wire.frames import encode_response
 from tidelog.wire.messages.produce import PartitionProduceResponse, ProduceRequest
@@ -119,7 +120,7 @@ class RepeatedProduce:
 
         None when the first of them must go the usual way.
         """
-        run = reader.read(view, position, end, self._forms, self._frame_bytes_max, self._continues)
+        run = reader.read(view, position, end, self._forms, self._frame_bytes_max)
         if run is None:
             return None
         parts, end = run
@@ -148,6 +149,8 @@ class RepeatedProduce:
         if form.acks != LEADER_ACKS and not leader.alone_is_enough:
             return False
         part.offsets = leader.stage_run(part, part, now_ms)
+        if not part.offsets and part.attributes & TRANSACTIONAL_FLAG and self._begins(form, part, leader):
+            part.offsets = leader.stage_run(part, part, now_ms)
         if part.offsets:
             return True
         if not leader.takes_runs:
@@ -155,15 +158,16 @@ class RepeatedProduce:
             self._forms.pop(form.head, None)
         return False
 
-    def _continues(self, form: KnownForm, producer_id: int, producer_epoch: int) -> bool:
-        """Whether a batch belongs to a transaction that is open in its partition, or that begins there now."""
-        leader, transactional_id = form.leader, form.transactional_id
-        if leader is None or transactional_id is None:
-            return False
-        if leader.log.producers.has_open_transaction(producer_id, producer_epoch):
-            return True
-        return leader.alone_is_enough and self._transactions.begins_at_once(
-            form.version, transactional_id, leader, producer_id, producer_epoch
+    def _begins(self, form: KnownForm, part: ProducePart, leader: PartitionLeader) -> bool:
+        """Whether a transaction that is not open in the partition begins there now."""
+        transactional_id = form.transactional_id
+        return (
+            transactional_id is not None
+            and leader.alone_is_enough
+            and not leader.log.producers.has_open_transaction(part.producer_id, part.producer_epoch)
+            and self._transactions.begins_at_once(
+                form.version, transactional_id, leader, part.producer_id, part.producer_epoch
+            )
         )
 
     def _leader(self, form: KnownForm) -> PartitionLeader | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from tidelog.broker.known_forms import KnownForms
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.timers import Timers
 from tidelog.broker.topic_creation import TopicCreation
@@ -24,6 +25,7 @@ from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NodeId, PartitionIndex
 from tidelog.model.java_hash import partition_of_id
 from tidelog.replica.partitions import NONE_LED, LedPartitions
+from tidelog.transactions.batch_form import BatchForm
 from tidelog.transactions.calls import Ending
 from tidelog.transactions.settings import Settings
 from tidelog.transactions.shard import TransactionShard
@@ -71,6 +73,9 @@ class TransactionCoordinator:
         self._timers = timers
         self._image = ClusterImage()
         self._hosts: dict[int, TransactionShardHost] = {}
+        # How many shards there are; 0 while the topic does not exist.
+        self._shards = 0
+        self._forms: KnownForms[str, BatchForm] = KnownForms()
 
     @property
     def hosts(self) -> tuple[TransactionShardHost, ...]:
@@ -80,6 +85,8 @@ class TransactionCoordinator:
     def apply(self, delta: Delta) -> None:
         """Follow the partitions of the topic."""
         self._image = delta.after
+        topic = self._image.topic(TRANSACTION_TOPIC)
+        self._shards = 0 if topic is None else len(topic.partitions)
         led = self._partitions.by_name.get(TRANSACTION_TOPIC, NONE_LED)
         for index in self._hosts.keys() - led.keys():
             self._hosts.pop(index).stop()
@@ -121,8 +128,7 @@ class TransactionCoordinator:
 
     def partition_of(self, transactional_id: str) -> PartitionIndex | None:
         """The partition that keeps a transactional id; None while the topic does not exist."""
-        topic = self._image.topic(TRANSACTION_TOPIC)
-        return None if topic is None else partition_of_id(transactional_id, len(topic.partitions))
+        return partition_of_id(transactional_id, self._shards) if self._shards else None
 
     def node_of(self, transactional_id: str) -> NodeId | None:
         """The broker that coordinates a transactional id, this one or another; None while there is none."""
@@ -132,12 +138,9 @@ class TransactionCoordinator:
 
     def host(self, transactional_id: str) -> TransactionShardHost:
         """The shard that keeps a transactional id. Raises what a client is to be told when it is not here."""
-        index = self.partition_of(transactional_id)
-        if index is None:
-            raise ProtocolError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        host = self._hosts.get(index)
+        host = self.led_host(transactional_id)
         if host is None:
-            raise ProtocolError(ErrorCode.NOT_COORDINATOR)
+            raise ProtocolError(ErrorCode.NOT_COORDINATOR if self._shards else ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return host
 
     def submit(
@@ -153,8 +156,7 @@ class TransactionCoordinator:
 
     def led_host(self, transactional_id: str) -> TransactionShardHost | None:
         """The shard that keeps a transactional id, if it is here."""
-        index = self.partition_of(transactional_id)
-        return None if index is None else self._hosts.get(index)
+        return self._hosts.get(partition_of_id(transactional_id, self._shards)) if self._shards else None
 
     def write_now(self, transactional_id: str) -> None:
         """Have what commands on a transactional id wrote take effect before the turn ends, where this broker can."""
@@ -171,6 +173,7 @@ class TransactionCoordinator:
             self._producer_ids.take,
             self._partitions.by_name,
             self._sender,
+            self._forms,
             lambda failed: self._start_over(index, failed),
         )
         self._hosts[index] = host

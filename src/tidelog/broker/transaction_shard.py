@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
+from tidelog.broker.known_forms import KnownForms
 from tidelog.broker.local_end import Led, LocalEnd
 from tidelog.broker.logs import log
 from tidelog.broker.marker_waits import MarkerWaits
@@ -20,6 +21,7 @@ from tidelog.machine.runtime import Result, Runtime
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import LeaderEpoch, Offset, ProducerId
 from tidelog.replica.leader import PartitionLeader
+from tidelog.transactions.batch_form import BatchForm
 from tidelog.transactions.calls import Ending, Step
 from tidelog.transactions.codec import decode_record, encode_key, encode_value
 from tidelog.transactions.end import markers_written, write_completed
@@ -27,13 +29,16 @@ from tidelog.transactions.expiry import expire, loaded
 from tidelog.transactions.records import TransactionRecord
 from tidelog.transactions.shard import TransactionShard
 from tidelog.transactions.states import ENDING
+from tidelog.transactions.transaction import Transaction
 from tidelog.wire import records
-from tidelog.wire.small_batch import build_one_record_batch
+from tidelog.wire.small_batch import build_one_record_batch, build_plain_batch
 
 ReplyT = TypeVar("ReplyT")
 ProducerIdSource = Callable[[Callable[[ProducerId | ProtocolError], None]], None]
 # How long a producer may take to begin its next transaction, so that the end of the last need not be written down.
 COMPLETE_AFTER_SECONDS: Final = 0.1
+# Larger transactions are encoded anew each time: forms stay small, and one that grows is not learned at every step.
+FORM_PARTITIONS_MAX: Final = 16
 SenderFactory = Callable[[Ending, Callable[[Ending], None]], MarkerSender]
 
 
@@ -49,12 +54,15 @@ class TransactionShardHost:
         take_producer_id: ProducerIdSource,
         led: Led,
         make_sender: SenderFactory,
+        forms: KnownForms[str, BatchForm],
         on_failed: Callable[[TransactionShardHost], None],
     ) -> None:
         self.now_ms = now_ms
         self.take_producer_id = take_producer_id
         self._led = led
         self._make_sender = make_sender
+        # How the record of a transactional id was last written, as others of it will be.
+        self._forms = forms
         self._timers = timers
         self._completing: Timer | None = None
         # Ends whose markers are on their way, by transactional id.
@@ -73,7 +81,7 @@ class TransactionShardHost:
         """Load what the log holds, lead, and carry on with ends that were decided."""
         self._load()
         self._journal.lead(self._runtime)
-        self.ask(lambda shard: loaded(shard, self.now_ms()), self._carry_on)
+        self._submit(lambda shard: loaded(shard, self.now_ms()), self._carry_on)
 
     def stop(self) -> None:
         """Another broker leads now: who waits is told so."""
@@ -102,21 +110,46 @@ class TransactionShardHost:
         query: Callable[[TransactionShard], Result[TransactionRecord, ReplyT]],
         answer: Callable[[ReplyT | ProtocolError], None],
     ) -> None:
-        """Run a command that concerns no single transaction."""
+        """Run a command, and answer when what it wrote is safe: now, where this broker's own write makes it so."""
+        if not self.runs_at_once:
+            self._submit(query, answer)
+            return
+        outcome: ReplyT | ProtocolError
+        try:
+            outcome = self.run_at_once(query)
+        except ProtocolError as error:
+            outcome = error
+        answer(outcome)
+
+    @property
+    def runs_at_once(self) -> bool:
+        """Whether this broker's own write makes records safe, and nobody waits for anything that was written before."""
+        return self._runtime.is_settled and self._journal.writes_at_once
+
+    def run_at_once(self, query: Callable[[TransactionShard], Result[TransactionRecord, ReplyT]]) -> ReplyT:
+        """Run a command while the host `runs_at_once`; gives its reply. Raises ProtocolError; then nothing is done."""
+        runtime = self._runtime
+        reply = runtime.run_at_once(query, self._append_now)
+        if runtime.machine.has_new_deadline:
+            self._update_deadline()
+        return reply
+
+    def _submit(
+        self,
+        query: Callable[[TransactionShard], Result[TransactionRecord, ReplyT]],
+        answer: Callable[[ReplyT | ProtocolError], None],
+    ) -> None:
         self._runtime.submit(query, answer)
-        shard = self._runtime.machine
-        if shard.has_new_deadline:
-            shard.has_new_deadline = False
-            self._deadline.update()
+        if self._runtime.machine.has_new_deadline:
+            self._update_deadline()
+
+    def _update_deadline(self) -> None:
+        self._runtime.machine.has_new_deadline = False
+        self._deadline.update()
 
     def write_now(self) -> None:
         """Do not wait for the turn's end, unless other brokers or the disk are to be waited for anyway."""
         self._journal.write_now()
-
-    @property
-    def writes_at_once(self) -> bool:
-        """Whether nobody but this broker is to be waited for."""
-        return self._journal.writes_at_once
 
     # Ends of transactions
 
@@ -147,18 +180,21 @@ class TransactionShardHost:
 
     def _ended_here(self, end: LocalEnd, is_written: bool) -> None:
         if is_written:
-            self._delivered(end.ending)
+            self._delivered(end.ending, end.now_ms)
         else:
             self._sender(end.ending).send_later()
 
     def _sender(self, ending: Ending) -> MarkerSender:
-        sender = self._make_sender(ending, self._delivered)
+        sender = self._make_sender(ending, self._sent)
         self._senders[ending.transactional_id] = sender
         return sender
 
-    def _delivered(self, ending: Ending) -> None:
+    def _sent(self, ending: Ending) -> None:
+        self._delivered(ending, self.now_ms())
+
+    def _delivered(self, ending: Ending, now_ms: int) -> None:
         self._senders.pop(ending.transactional_id, None)
-        markers_written(self.shard, ending, self.now_ms())
+        markers_written(self.shard, ending, now_ms)
         if self._completing is None:
             self._completing = self._timers.call_later(COMPLETE_AFTER_SECONDS, self._write_completed)
         for request in self._waiting.ended(ending.transactional_id):
@@ -166,7 +202,7 @@ class TransactionShardHost:
 
     def _write_completed(self) -> None:
         self._completing = None
-        self.ask(write_completed, lambda _: None)
+        self._submit(write_completed, lambda _: None)
         if self.shard.completed:
             # The log cannot be written now.
             self._completing = self._timers.call_later(COMPLETE_AFTER_SECONDS, self._write_completed)
@@ -179,18 +215,29 @@ class TransactionShardHost:
     # The journal of the runtime.
 
     def append(self, written: Sequence[TransactionRecord], epoch: LeaderEpoch) -> Offset:
-        now_ms = self.now_ms()
+        return self._journal.append(self._encoded(written))
+
+    def _append_now(self, written: Sequence[TransactionRecord]) -> Offset:
+        return self._journal.append_now(self._encoded(written))
+
+    def _encoded(self, written: Sequence[TransactionRecord]) -> bytearray:
         if len(written) == 1:
             record = written[0]
-            return self._journal.append(build_one_record_batch(encode_key(record), encode_value(record), now_ms))
-        return self._journal.append(
-            records.build_batch(
-                [
-                    records.Record(position, now_ms, encode_key(record), encode_value(record))
-                    for position, record in enumerate(written)
-                ]
-            )
-        )
+            transactional_id, transaction = record
+            if transaction is not None and 0 < len(transaction.partitions) <= FORM_PARTITIONS_MAX:
+                form = self._forms.get(transactional_id)
+                batch = None if form is None else form.batch(transaction)
+                return batch or self._learn(record, transaction)
+            return build_one_record_batch(encode_key(record), encode_value(record), self.now_ms())
+        now_ms = self.now_ms()
+        return build_plain_batch([(now_ms, encode_key(record), encode_value(record)) for record in written])
+
+    def _learn(self, record: TransactionRecord, transaction: Transaction) -> bytearray:
+        """Encode a record of a form that its transactional id did not have last."""
+        form = BatchForm(record, transaction)
+        if self._forms.has_room(transaction.updated_ms):
+            self._forms[record.transactional_id] = form
+        return form.first()
 
     def _committed(self, end: Offset) -> None:
         self._runtime.committed(end)

@@ -18,7 +18,6 @@ from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_NODE, NodeId, ProducerEpoch, ProducerId, TopicPartition
 from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import LedPartitions
-from tidelog.transactions.calls import Step
 from tidelog.transactions.partitions import add_partitions, verify_partitions
 from tidelog.transactions.transaction import EPOCH_BUMPING_VERSION, Producer
 from tidelog.wire.batch import HEADER_BYTES, TRANSACTIONAL_FLAG, BatchHeader, read_header
@@ -37,6 +36,7 @@ PRODUCE_ERRORS: Final[dict[ErrorCode, ErrorCode]] = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_COORDINATOR: ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_ENOUGH_REPLICAS,
 }
 
 Errors = dict[TopicPartition, ErrorCode]
@@ -121,29 +121,21 @@ class TransactionVerification:
         if verifications.has_agreed(ProducerId(producer_id), epoch):
             return True
         host = self._coordinator.led_host(transactional_id)
-        if (
-            version < FIRST_PRODUCE_VERSION_THAT_ADDS
-            or host is None
-            or not host.writes_at_once
-            or host.is_ending(transactional_id)
-        ):
+        if version < FIRST_PRODUCE_VERSION_THAT_ADDS or host is None or not host.runs_at_once:
             return False
         now_ms = self._now_ms()
         producer = Producer(ProducerId(producer_id), ProducerEpoch(epoch))
         verification = verifications.begin(producer.id, epoch, 0, starts_at_zero=True, now_ms=now_ms)
         partitions = frozenset((leader.log.partition,))
-        has_begun = False
-
-        def added(outcome: Step[None] | ProtocolError) -> None:
-            nonlocal has_begun
-            has_begun = not isinstance(outcome, ProtocolError)
-
-        host.ask(
-            lambda shard: add_partitions(shard, transactional_id, producer, partitions, EPOCH_BUMPING_VERSION, now_ms),
-            added,
-        )
-        host.write_now()
-        return has_begun and verifications.agreed(producer.id, verification, ErrorCode.NONE)
+        try:
+            host.run_at_once(
+                lambda shard: add_partitions(
+                    shard, transactional_id, producer, partitions, EPOCH_BUMPING_VERSION, now_ms
+                )
+            )
+        except ProtocolError:
+            return False
+        return verifications.agreed(producer.id, verification, ErrorCode.NONE)
 
     def settle(
         self,

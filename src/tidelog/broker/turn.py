@@ -15,6 +15,11 @@ from tidelog.wire.schema import Response
 class Writes(Protocol):
     """Something with staged bytes: a partition's leader."""
 
+    @property
+    def is_late(self) -> bool:
+        """Whether no answer of the turn waits for the write."""
+        ...
+
     def write_staged(self) -> None: ...
 
 
@@ -44,6 +49,7 @@ class Turn:
         "_answers",
         "_call_soon",
         "_flushes",
+        "_late",
         "_read_clock_ms",
         "_scheduled",
         "_waits",
@@ -67,6 +73,8 @@ class Turn:
         self._call_soon = call_soon
         self._scheduled = False
         self._writes: list[Writes] = []
+        # What is written when the answers have left.
+        self._late: list[Writes] = []
         self._answers: list[tuple[Answers, Response]] = []
         self._waits: list[Waits] = []
         self._flushes: list[Flushes] = []
@@ -88,7 +96,7 @@ class Turn:
         """
         if not self._scheduled:
             self.begin()
-        self._writes.append(partition)
+        (self._late if partition.is_late else self._writes).append(partition)
 
     def answer(self, call: Answers, response: Response) -> None:
         """Have the response sent after the turn's writes, which may still put errors into it."""
@@ -106,7 +114,10 @@ class Turn:
 
     def write_now(self) -> None:
         """Write and acknowledge what is staged, so that the request that follows on a connection sees it."""
-        while self._writes or self._answers or self._waits:
+        while self._writes or self._late or self._answers or self._waits:
+            if self._late:
+                self._writes += self._late
+                self._late = []
             self._write_once()
 
     def _write_once(self) -> None:
@@ -122,7 +133,7 @@ class Turn:
 
     def settle(self) -> None:
         self._write_once()
-        if self._writes:
+        if self._writes or self._late:
             # Who has an answer by now need not wait for what is still to be written. No request is taken in between:
             # nobody who was answered can ask for what is not there yet.
             flushes, self._flushes = self._flushes, []

@@ -49,29 +49,36 @@ class Duplicate(NamedTuple):
     timestamp: int
 
 
-class KeptRun(msgspec.Struct, frozen=True, gc=False):
-    """The batches of a run, as far as they are to be remembered; not the run itself, which has the memory of a turn."""
+def _has_same_batches(self: KeptRun | KeptRuns, other: object) -> bool:
+    return self.batches() == (other.batches() if isinstance(other, KeptRun | KeptRuns) else other)
+
+
+class KeptRun(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """The newest batches of a producer as they came, in one run: most are followed by the next before anybody asks for
+    one of them. Not the run itself, which has the memory of a turn."""
 
     record_counts: Sequence[int]
     max_timestamps: Sequence[int]
     # After each batch, and perhaps before the first.
     ends: Sequence[Offset]
-    # From an end to the sequence of the last record before it.
-    distance: int
+    last_sequence: int
 
-    def batches(self) -> list[ProducedBatch]:
-        distance = self.distance
-        return [
+    def batches(self) -> tuple[ProducedBatch, ...]:
+        # From an end to the sequence of the last record before it.
+        distance = self.last_sequence - self.ends[-1]
+        return tuple(
             ProducedBatch((end + distance) & SEQUENCE_MASK, Offset(end - 1), count - 1, timestamp)
             for end, count, timestamp in zip(
                 self.ends[-len(self.record_counts) :], self.record_counts, self.max_timestamps, strict=True
             )
-        ]
+        )
+
+    __eq__ = _has_same_batches
+    __hash__ = None  # type: ignore[assignment]
 
 
-class LateBatches(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """The newest batches of a producer, in the runs in which they came: most are followed by the next before anybody
-    asks for one of them."""
+class KeptRuns(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """Runs that are shorter than what is to be remembered."""
 
     pieces: tuple[KeptRun | tuple[ProducedBatch, ...], ...]
     last_sequence: int
@@ -79,13 +86,14 @@ class LateBatches(msgspec.Struct, frozen=True, gc=False, eq=False):
     def batches(self) -> tuple[ProducedBatch, ...]:
         found: list[ProducedBatch] = []
         for piece in self.pieces:
-            found += piece.batches() if isinstance(piece, KeptRun) else piece
+            found += piece if isinstance(piece, tuple) else piece.batches()
         return tuple(found[-REMEMBERED_BATCHES:])
 
-    def __eq__(self, other: object) -> bool:
-        return self.batches() == (other.batches() if isinstance(other, LateBatches) else other)
-
+    __eq__ = _has_same_batches
     __hash__ = None  # type: ignore[assignment]
+
+
+Newest = tuple[ProducedBatch, ...] | KeptRun | KeptRuns
 
 
 class ProducerEntry(msgspec.Struct, frozen=True, gc=False):
@@ -93,7 +101,7 @@ class ProducerEntry(msgspec.Struct, frozen=True, gc=False):
 
     producer_id: ProducerId
     epoch: ProducerEpoch
-    newest: tuple[ProducedBatch, ...] | LateBatches = ()
+    newest: Newest = ()
     last_timestamp: int = NO_TIMESTAMP
     coordinator_epoch: int = -1
     transaction_first_offset: Offset = NO_OFFSET
@@ -102,33 +110,33 @@ class ProducerEntry(msgspec.Struct, frozen=True, gc=False):
     def batches(self) -> tuple[ProducedBatch, ...]:
         """The last five batches, or as many as there were."""
         newest = self.newest
-        return newest.batches() if isinstance(newest, LateBatches) else newest
+        return newest if isinstance(newest, tuple) else newest.batches()
 
     @property
     def last_sequence(self) -> int:
         newest = self.newest
-        if isinstance(newest, LateBatches):
+        if not isinstance(newest, tuple):
             return newest.last_sequence
         return newest[-1].last_sequence if newest else NO_SEQUENCE
 
 
-def _with_run(
-    earlier: tuple[ProducedBatch, ...] | LateBatches, run: BatchRun, offsets: Sequence[Offset]
-) -> tuple[ProducedBatch, ...] | LateBatches:
+def _with_run(earlier: Newest, run: BatchRun, offsets: Sequence[Offset]) -> Newest:
     """The newest batches of a producer when a run follows the earlier ones."""
     counts, timestamps = run.record_counts, run.max_timestamps
-    distance = run.base_sequence - offsets[0] - 1
-    last_sequence = (offsets[-1] + distance) & SEQUENCE_MASK
-    if type(earlier) is tuple and len(counts) == 1:
+    last_sequence = (run.base_sequence + offsets[-1] - offsets[0] - 1) & SEQUENCE_MASK
+    count = len(counts)
+    if count >= REMEMBERED_BATCHES:
+        if count > REMEMBERED_BATCHES:
+            last = slice(-REMEMBERED_BATCHES, None)
+            counts, timestamps, offsets = counts[last], timestamps[last], offsets[last]
+        return KeptRun(counts, timestamps, offsets, last_sequence)
+    if count == 1 and isinstance(earlier, tuple):
         batch = ProducedBatch(last_sequence, Offset(offsets[1] - 1), counts[0] - 1, timestamps[0])
         return (*earlier[1 - REMEMBERED_BATCHES :], batch)
-    if len(counts) > REMEMBERED_BATCHES:
-        last = slice(-REMEMBERED_BATCHES, None)
-        return LateBatches((KeptRun(counts[last], timestamps[last], offsets[last], distance),), last_sequence)
-    kept = KeptRun(counts, timestamps, offsets, distance)
+    kept = KeptRun(counts, timestamps, offsets, last_sequence)
     # No run is without a batch, so that four of them and this one are enough.
-    pieces = earlier.pieces[1 - REMEMBERED_BATCHES :] if isinstance(earlier, LateBatches) else (earlier,)
-    return LateBatches((*pieces, kept), last_sequence)
+    pieces = earlier.pieces[1 - REMEMBERED_BATCHES :] if isinstance(earlier, KeptRuns) else (earlier,)
+    return KeptRuns((*pieces, kept), last_sequence)
 
 
 class CompletedTransaction(NamedTuple):
@@ -204,17 +212,25 @@ class Producers:
         if entry is not None:
             newest = entry.newest
             # What `last_sequence` says, without the call: nearly all runs come this way.
-            last = newest[-1].last_sequence if type(newest) is tuple and newest else entry.last_sequence
+            if isinstance(newest, tuple):
+                last = newest[-1].last_sequence if newest else NO_SEQUENCE
+            else:
+                last = newest.last_sequence
             if (
                 run.base_sequence == last + 1
                 and run.producer_epoch == entry.epoch
                 and (entry.transaction_first_offset != NO_OFFSET) == (run.attributes & TRANSACTIONAL_FLAG != 0)
             ):
                 return True
+        begins = run.attributes & TRANSACTIONAL_FLAG and not self.has_open_transaction(
+            run.producer_id, run.producer_epoch
+        )
+        if begins and not self.verifications.has_agreed(run.producer_id, run.producer_epoch):
+            return False  # What `check_begin` would say: every transaction is asked for once before it begins.
         try:
             if self.check(run) is not None:
                 return False
-            if run.attributes & TRANSACTIONAL_FLAG:
+            if begins:
                 self.check_begin(run)
         except ProtocolError:
             return False
@@ -323,7 +339,7 @@ class Producers:
         header: BatchHeader | BatchRun,
         base_offset: Offset,
         entry: ProducerEntry | None,
-        newest: tuple[ProducedBatch, ...] | LateBatches,
+        newest: Newest,
         timestamp: int,
     ) -> None:
         """Remember these as the newest batches of a producer; the first of those that are staged has this header."""

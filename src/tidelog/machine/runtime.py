@@ -141,6 +141,30 @@ class Runtime(Generic[MachineT, RecordT]):
         self._waiting.append((self.end, answer, outcome))
         self._answer_committed()
 
+    def run_at_once(
+        self,
+        command: Callable[[MachineT], Result[RecordT, ReplyT]],
+        append: Callable[[Sequence[RecordT]], Offset],
+    ) -> ReplyT:
+        """Run a command whose records are safe as soon as `append` has written them; gives its reply.
+
+        Only while `is_settled`: nobody may be overtaken, and nothing that the command reads may still be lost. Raises
+        ProtocolError for what the command refuses or `append` cannot write; then nothing has changed.
+        """
+        assert self._running is False, "a command cannot run another; its answer can"
+        self._running = True
+        try:
+            result = command(self.machine)
+            records = result.records
+            if records:
+                assert len(records) <= RECORDS_PER_BATCH_MAX, "what is written at once fits one batch"
+                end = append(records)
+                self.machine.replay(records, Offset(end - 1), self.epoch)
+                self.end = self.committed_end = end
+            return result.reply
+        finally:
+            self._running = False
+
     def committed(self, end: Offset) -> None:
         """The journal has made everything below `end` safe."""
         if end > self.committed_end:

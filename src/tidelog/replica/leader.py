@@ -86,6 +86,7 @@ class PartitionLeader:
         "high_watermark",
         "in_sync",
         "index",
+        "is_late",
         "is_throttled",
         "log",
         "records_in",
@@ -122,6 +123,8 @@ class PartitionLeader:
         self._unsynced_growth_bytes = 0
         self._staged_bytes = 0
         self._expected: OwnWriter | None = None
+        # Whether nothing but what the broker itself adds is to be written, which no answer of the turn waits for.
+        self.is_late = False
         # Where the log will end once the turn has written; acks=all waits for the high watermark to get there.
         self.staged_end_offset = log.end_offset
         self.topic = topic
@@ -280,11 +283,32 @@ class PartitionLeader:
 
         The waiter is told when it is replicated. Raises ProtocolError when the log cannot be written.
         """
+        end = self._stage_own(batch if isinstance(batch, bytearray) else bytearray(batch))
+        if not self._staged:
+            self._on_staged(self)
+        self._staged.append(OWN_BATCH)
+        self.waiting_acks.add(end, waiter)
+        return end
+
+    def append_own(self, batch: bytearray) -> Offset:
+        """Write a batch of the broker itself, and all that is staged before it, now; returns the offset after it.
+
+        Nobody is told of it: it is for logs where this write alone makes it safe (`alone_is_enough`, and not
+        `syncs_first`). Raises ProtocolError when it is not written.
+        """
+        end = self._stage_own(batch)
+        self._staged.append(OWN_BATCH)
+        self.write_staged()
+        if self.log.end_offset < end:
+            raise ProtocolError(ErrorCode.KAFKA_STORAGE_ERROR, "the log cannot be written")
+        return end
+
+    def _stage_own(self, batch: bytearray) -> Offset:
         if self.failed:
             raise ProtocolError(*OFFLINE)
         if self._expected is not None:
             self.stage_expected()
-        view = memoryview(batch if isinstance(batch, bytearray) else bytearray(batch))
+        view = memoryview(batch)
         header = read_header(view)
         try:
             base_offset = self.log.stage(header, view, self.epoch)
@@ -294,18 +318,18 @@ class PartitionLeader:
         self.staged_end_offset = end = Offset(base_offset + header.last_offset_delta + 1)
         self._staged_bytes += header.batch_length
         self.records_in += header.records_count
-        if not self._staged:
-            self._on_staged(self)
-        self._staged.append(OWN_BATCH)
-        self.waiting_acks.add(end, waiter)
         return end
 
-    def expect_own(self, writer: OwnWriter) -> Offset:
-        """Promise the next offsets to records that the broker adds up until the turn's write; returns the first."""
+    def expect_own(self, writer: OwnWriter, *, is_late: bool = False) -> Offset:
+        """Promise the next offsets to records that the broker adds up until the turn's write; returns the first.
+
+        What is late may be written when the turn's answers have left, unless somebody else comes first.
+        """
         if self._expected is not None:
             self.stage_expected()
         self._expected = writer
         if not self._staged:
+            self.is_late = is_late
             self._on_staged(self)
         # The turn knows of the write from here on, though the batch comes later.
         self._staged.append(OWN_BATCH)
@@ -315,6 +339,10 @@ class PartitionLeader:
         """Have the one who was promised offsets use them now."""
         writer, self._expected = self._expected, None
         assert writer is not None
+        if self.is_late:
+            # Others follow, whose answers wait for the write.
+            self.is_late = False
+            self._on_staged(self)
         writer.stage_expected()
 
     def _check_timestamps(self, header: BatchHeader, batch: memoryview, now_ms: int) -> None:
@@ -327,6 +355,7 @@ class PartitionLeader:
 
     def write_staged(self) -> None:
         """Write what the turn has staged. When that fails its answers become errors: nothing is pretended."""
+        self.is_late = False
         if self._expected is not None:
             self.stage_expected()
         if not self._staged:
@@ -397,7 +426,8 @@ class PartitionLeader:
     @property
     def alone_is_enough(self) -> bool:
         """Whether this broker's own write satisfies acks=all: it has the only replica."""
-        return not self.in_sync.followers and self.enough_in_sync()
+        in_sync = self.in_sync
+        return not in_sync.followers and len(in_sync.isr) >= min(self.config.min_insync_replicas, len(in_sync.replicas))
 
     def _count(self, grown_bytes: int, own_end: Offset) -> None:
         self._unread_bytes += grown_bytes

@@ -122,7 +122,7 @@ class Cluster:
         self._eventually("the brokers did not find each other", lambda: self._is_ready() or None, seconds_max)
 
     def wait_until_in_sync(self, seconds_max: float = START_SECONDS_MAX) -> None:
-        """Until every partition has a leader and all its replicas are in its ISR."""
+        """Until every partition has a leader and all its replicas are in its ISR, and every broker alive says so."""
         self._eventually("replicas are behind", lambda: self._all_in_sync() or None, seconds_max)
 
     # What a test does to it
@@ -345,14 +345,19 @@ class Cluster:
         return None
 
     def _all_in_sync(self) -> bool:
+        views = []
         for node in self.alive:
-            with contextlib.suppress(ClientError), self._admin(node) as admin:
-                return all(
-                    partition.leader >= 0 and set(partition.isr) == set(partition.replicas)
-                    for topic in admin.list_topics()
-                    for partition in topic.partitions
-                )
-        return False
+            try:
+                with self._admin(node) as admin:
+                    views.append(admin.list_topics())
+            except ClientError:
+                return False
+        # Brokers hear of a new topic one after the other: one that has not yet must not be asked about it.
+        return bool(views) and all(view == views[0] for view in views) and all(
+            partition.leader >= 0 and set(partition.isr) == set(partition.replicas)
+            for topic in views[0]
+            for partition in topic.partitions
+        )
 
     def _eventually(self, problem: str, find: Callable[[], T | None], seconds_max: float = START_SECONDS_MAX) -> T:
         """What `find` finds, as soon as it does."""

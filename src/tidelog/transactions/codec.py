@@ -21,8 +21,8 @@ MessageT = TypeVar("MessageT", bound=Message)
 _PREFIX: Final = Struct(">h")
 # Version and length of the id; version, producer id and epoch, timeout, state; last update and start.
 _KEY: Final = Struct(">hh")
-_VALUE: Final = Struct(">hqhib")
-_TIMES: Final = Struct(">qq")
+VALUE: Final = Struct(">hqhib")
+TIMES: Final = Struct(">qq")
 # Tag, length and content.
 _TAGGED_ID: Final = Struct(">BBq")
 _TAGGED_NUMBER: Final = Struct(">BBh")
@@ -48,7 +48,7 @@ def encode_value(record: TransactionRecord) -> bytes | None:
     transaction = record.transaction
     if transaction is None:
         return None
-    tags = _encode_tags(transaction)
+    tags = encode_tags(transaction)
     partitions = transaction.partitions
     if len(partitions) > PARTITIONS_CACHED_MAX:
         encoded = _encode_partitions(partitions)
@@ -59,7 +59,7 @@ def encode_value(record: TransactionRecord) -> bytes | None:
         encoded = NULL if transaction.state is State.EMPTY else NO_PARTITIONS
     return b"".join(
         (
-            _VALUE.pack(
+            VALUE.pack(
                 VALUE_VERSION,
                 transaction.producer_id,
                 transaction.producer_epoch,
@@ -67,13 +67,13 @@ def encode_value(record: TransactionRecord) -> bytes | None:
                 NUMBERS[transaction.state],
             ),
             encoded,
-            _TIMES.pack(transaction.updated_ms, transaction.start_ms),
+            TIMES.pack(transaction.updated_ms, transaction.start_ms),
             tags,
         )
     )
 
 
-def _encode_tags(transaction: Transaction) -> bytes:
+def encode_tags(transaction: Transaction) -> bytes:
     """The tagged fields that are not what they are by default."""
     tags = []
     if transaction.previous_producer_id != NO_PRODUCER:

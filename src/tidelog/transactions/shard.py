@@ -15,7 +15,7 @@ from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset
 from tidelog.transactions.calls import Ending
 from tidelog.transactions.records import TransactionRecord
 from tidelog.transactions.settings import Settings
-from tidelog.transactions.states import ENDING
+from tidelog.transactions.states import ENDING, State
 from tidelog.transactions.transaction import (
     EPOCH_BUMPING_VERSION,
     FIRST_VERSION,
@@ -66,13 +66,17 @@ class TransactionShard:
                 self.two_phase_ids.add(transactional_id)
             else:
                 self.two_phase_ids.discard(transactional_id)
+            if transaction.state is not State.ONGOING:
+                continue
             deadline_ms = transaction.deadline_ms
             if deadline_ms is not None and (before is None or before.deadline_ms != deadline_ms):
                 entry = (deadline_ms, transactional_id)
-                heappush(self._deadlines, entry)
-                if self._deadlines[0] is entry:
+                heap = self._deadlines
+                heappush(heap, entry)
+                if heap[0] is entry:
                     self.has_new_deadline = True
-                self._drop_stale_deadlines()
+                if len(heap) > STALE_DEADLINES_KEPT_MAX:
+                    self._drop_stale_deadlines()
 
     def newest(self, transactional_id: str) -> Transaction | None:
         """The newest that is known of a transactional id; None when it is unknown."""
@@ -134,6 +138,8 @@ class TransactionShard:
 def check_producer(transaction: Transaction, asker: Producer) -> None:
     """Refuse whoever is not the producer that the transactional id belongs to now."""
     now = transaction.producer
+    if asker == now:
+        return
     if asker.id != now.id:
         raise ProtocolError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"The transactional id belongs to producer {now.id}, not {asker.id}."

@@ -33,6 +33,7 @@ EPOCH_POSITION: Final = 12
 MAGIC_POSITION: Final = 16
 CRC_POSITION: Final = 17
 CHECKED_POSITION: Final = 21  # Where the bytes under the CRC begin; also where the attributes are.
+BASE_TIMESTAMP_POSITION: Final = 27
 MAX_TIMESTAMP_POSITION: Final = 35
 
 COMPRESSION_MASK: Final = 0x07

@@ -7,7 +7,7 @@ which says what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from struct import Struct
 from typing import Final, TypeVar
@@ -35,7 +35,7 @@ FRAME_LENGTH_BYTES: Final = 4
 LENGTH_BYTES_MAX: Final = 3
 # A run holds up the turn's other connections; this many take about a millisecond.
 RUN_MAX: Final = 500
-# For the first batch of a transaction its coordinator is asked first.
+# A batch of a transaction is one of a producer.
 NOT_ALWAYS_IN_A_RUN: Final = NOT_FOR_CLIENTS | TRANSACTIONAL_FLAG
 # A batch's header without the leader epoch and the base timestamp, which are not looked at.
 HEADER_FORMAT: Final = "qi4xbIhi8xqqhii"
@@ -105,12 +105,11 @@ class RunReader:
         end: int,
         forms: Mapping[bytes, F],
         frame_bytes_max: int,
-        continues: Callable[[F, int, int], bool],
     ) -> tuple[list[tuple[F, ProducePart]], int] | None:
         """The longest run of requests of these forms, by their heads, at the front of view[position:end]: in parts of
         one form each, and with the position behind it. None when there is none.
 
-        A batch of a transaction is in it when a request of its form, producer id and epoch `continues` an open one.
+        Whether a batch of a transaction belongs to one that is open is for its partition to say.
         """
         if end - position < FIRST_BYTES:
             return None
@@ -180,11 +179,7 @@ class RunReader:
                 or base_offset
                 or records_count != last_offset_delta + 1
                 or records_count <= 0
-                or (
-                    attributes & NOT_ALWAYS_IN_A_RUN
-                    # What is like the one before it continues the same transaction.
-                    and (attributes & NOT_FOR_CLIENTS or not (is_alike or continues(form, producer_id, producer_epoch)))
-                )
+                or (attributes & NOT_ALWAYS_IN_A_RUN and (attributes & NOT_FOR_CLIENTS or producer_id < 0))
                 or attributes & COMPRESSION_MASK > LAST_COMPRESSION
                 or (sequence < 0 <= producer_id)
                 # Indices, not a slice: a new view costs more than three look-ups.

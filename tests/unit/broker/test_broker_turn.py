@@ -19,9 +19,16 @@ class Partition:
     """Its write is acknowledged by an answer, which may have something else to write."""
 
     def __init__(
-        self, bench: Recorded, name: str, answers: Client | None = None, then: Partition | None = None
+        self,
+        bench: Recorded,
+        name: str,
+        answers: Client | None = None,
+        then: Partition | None = None,
+        *,
+        is_late: bool = False,
     ) -> None:
         self._bench, self._name, self._answers, self._then = bench, name, answers, then
+        self.is_late = is_late
 
     def write_staged(self) -> None:
         self._bench.seen.append(f"write {self._name}")
@@ -57,3 +64,20 @@ def test_who_is_answered_waits_for_later_writes_only_if_more_of_its_requests_are
     bench.turn.settle()
     sent, written = "send to producer", "write marker"
     assert bench.seen == ["write decision", *((written, sent) if has_backlog else (sent, written))]
+
+
+def test_what_is_late_is_written_in_the_same_turn_behind_the_answers() -> None:
+    bench = Recorded()
+    bench.turn.begin()
+    bench.turn.write(Partition(bench, "marker", is_late=True))
+    bench.turn.write(Partition(bench, "records", Client(bench, "producer")))
+    bench.turn.settle()
+    assert bench.seen == ["write records", "send to producer", "write marker"]
+
+
+def test_who_cannot_wait_has_what_is_late_written_too() -> None:
+    bench = Recorded()
+    bench.turn.begin()
+    bench.turn.write(Partition(bench, "marker", is_late=True))
+    bench.turn.write_now()
+    assert bench.seen == ["write marker"]

@@ -251,3 +251,23 @@ def test_a_journal_may_commit_within_append_and_an_answer_may_submit_the_next_co
     desk.runtime.submit(lambda total: Result([1], total.value + 1), answered)
 
     assert seen == list(range(1, 2001))
+
+
+def test_what_is_safe_once_it_is_written_is_answered_at_once() -> None:
+    desk = Desk()
+    assert desk.runtime.run_at_once(add(3), lambda records: desk.journal.append(records, LeaderEpoch(1))) == 3  # type: ignore[arg-type]
+    assert desk.runtime.machine.value == 3
+    assert desk.runtime.is_settled and desk.runtime.committed_end == 1
+
+
+def test_what_cannot_be_written_at_once_has_changed_nothing() -> None:
+    desk = Desk()
+
+    def full(_: Sequence[int]) -> Offset:
+        raise ProtocolError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    with pytest.raises(ProtocolError):
+        desk.runtime.run_at_once(add(3), full)  # type: ignore[arg-type]
+    assert desk.runtime.machine.value == 0
+    assert desk.runtime.is_settled
+    assert desk.runtime.run_at_once(read, full) == 0, "the next command runs"

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import errno
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
 
-from harness.leaders import NoDisk
+from harness.leaders import NoDisk, lone_leader
 from harness.logs import append, batch_of, new_log
 from tidelog.env.clock import SimulatedClock
 from tidelog.env.simulated_files import SimulatedFiles
@@ -164,3 +166,58 @@ def test_a_new_epoch_is_known_from_the_first_moment() -> None:
     leader = leading()
     assert leader.divergence(LeaderEpoch(3), Offset(6)) == (2, 4), "what epoch 3 wrote elsewhere never was"
     assert leader.divergence(LeaderEpoch(2), Offset(4)) is None
+
+
+def alone(on_staged: Callable[[PartitionLeader], None] = lambda _: None) -> tuple[PartitionLeader, SimulatedFiles]:
+    files = SimulatedFiles()
+    return lone_leader(new_log(files, SimulatedClock(), "/log"), EPOCH, on_staged), files
+
+
+class Marker:
+    """Something of the broker's own that comes when the partition is written, or when somebody else comes."""
+
+    def __init__(self, leader: PartitionLeader, waiter: Listening) -> None:
+        self._leader, self._waiter = leader, waiter
+
+    def stage_expected(self) -> None:
+        self._leader.stage_own(bytes(batch_of([b"marker"], timestamp=NOW_MS)), self._waiter)
+
+
+def test_what_the_broker_appends_at_once_is_written_and_readable_with_that() -> None:
+    leader, _ = alone()
+    leader.stage(batch_of([b"before"], timestamp=NOW_MS), PartitionProduceResponse(0), NOW_MS)
+    assert leader.append_own(bytearray(batch_of([b"own"], timestamp=NOW_MS))) == 2
+    assert leader.log.end_offset == leader.high_watermark == 2
+    leader.write_staged()
+    assert leader.log.end_offset == 2, "there is nothing left to write"
+
+
+def test_what_the_broker_cannot_append_at_once_is_not_there() -> None:
+    leader, files = alone()
+    leader.append_own(bytearray(batch_of([b"own"], timestamp=NOW_MS)))
+    files.failures[files.operations + 1] = errno.ENOSPC
+    with pytest.raises(ProtocolError) as refused:
+        leader.append_own(bytearray(batch_of([b"lost"], timestamp=NOW_MS)))
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert leader.log.end_offset == leader.high_watermark == 1
+    assert leader.append_own(bytearray(batch_of([b"again"], timestamp=NOW_MS))) == 2
+
+
+def test_what_is_late_is_in_time_when_somebody_else_comes() -> None:
+    told: list[bool] = []
+    leader, _ = alone(lambda partition: told.append(partition.is_late))
+    waiter = Listening()
+    leader.expect_own(Marker(leader, waiter), is_late=True)
+    assert told == [True], "nobody waits for it"
+    answer = PartitionProduceResponse(0)
+    leader.stage(batch_of([b"x"], timestamp=NOW_MS), answer, NOW_MS)
+    assert told == [True, False], "the turn is told anew, for the producer waits"
+    leader.write_staged()
+    assert (answer.base_offset, waiter.told, leader.high_watermark) == (1, ["replicated"], 2)
+
+
+def test_what_is_late_behind_others_is_not() -> None:
+    leader, _ = alone()
+    leader.stage(batch_of([b"x"], timestamp=NOW_MS), PartitionProduceResponse(0), NOW_MS)
+    leader.expect_own(Marker(leader, Listening()), is_late=True)
+    assert not leader.is_late

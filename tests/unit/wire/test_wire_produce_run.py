@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tidelog.model.errors import ProtocolError
 from tidelog.model.ids import ProducerEpoch, ProducerId
-from tidelog.wire.batch import check_produced_batch
+from tidelog.wire.batch import TRANSACTIONAL_FLAG, check_produced_batch
 from tidelog.wire.compiler import decode
 from tidelog.wire.frames import encode_request, parse_request_header
 from tidelog.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -61,19 +61,13 @@ class Learned:
         self.form = ProduceForm(version, decoded(frame)[2])
         self.forms = {head: self.form}
         self.reader: RunReader = run_reader(len(head))
-        # Producer ids and epochs with an open transaction.
-        self.open: set[tuple[int, int]] = set()
-
-    def continues(self, form: ProduceForm, producer_id: int, producer_epoch: int) -> bool:
-        assert form is self.form
-        return (producer_id, producer_epoch) in self.open
 
     def read(
         self, stream: bytes | bytearray, frame_bytes_max: int = FRAME_BYTES_MAX
     ) -> tuple[ProducePart, int] | tuple[None, None]:
         """The one part of a run of one form, and where it ends."""
         view = memoryview(bytearray(stream))
-        run = self.reader.read(view, 0, len(view), self.forms, frame_bytes_max, self.continues)
+        run = self.reader.read(view, 0, len(view), self.forms, frame_bytes_max)
         if run is None:
             return None, None
         (((form, part),), end) = run
@@ -154,26 +148,33 @@ def test_a_run_ends_before_a_frame_that_is_too_large() -> None:
     assert Learned(12).read(large, len(small) - 4) == (None, None)
 
 
-def test_a_batch_of_a_transaction_is_in_a_run_only_while_that_is_open() -> None:
-    batches = [
-        build_batch(
-            [Record(0, 1, None, b"v")],
-            producer_id=ProducerId(7),
-            producer_epoch=ProducerEpoch(2),
-            base_sequence=sequence,
-            is_transactional=True,
-        )
-        for sequence in range(3)
-    ]
-    stream = b"".join(frame_of(batch, 12) for batch in batches)
-    learned = Learned(12)
-    assert learned.read(stream) == (None, None)
-    learned.open = {(7, 1), (8, 2)}
-    assert learned.read(stream) == (None, None)
-    learned.open = {(7, 2)}
-    part, _ = learned.read(stream)
+def batch_of_a_transaction(sequence: int, producer_id: int = 7, *, is_transactional: bool = True) -> bytes:
+    return build_batch(
+        [Record(0, 1, None, b"v")],
+        producer_id=ProducerId(producer_id),
+        producer_epoch=ProducerEpoch(2),
+        base_sequence=sequence,
+        is_transactional=is_transactional,
+    )
+
+
+def test_batches_of_a_transaction_are_a_run_which_says_so() -> None:
+    batches = [batch_of_a_transaction(sequence) for sequence in range(3)]
+    outside = batch_of_a_transaction(3, is_transactional=False)
+    part, end = Learned(12).read(b"".join(frame_of(batch, 12) for batch in (*batches, outside)))
     assert part is not None
     assert part.views == batches
+    assert end == sum(len(frame_of(batch, 12)) for batch in batches)
+    assert (part.producer_id, part.producer_epoch) == (7, 2)
+    assert part.attributes & TRANSACTIONAL_FLAG
+
+
+def test_a_batch_of_a_transaction_that_names_no_producer_is_in_no_run() -> None:
+    plain, nobodys = batch_of(10), batch_of_a_transaction(-1, -1)
+    assert Learned(12).read(frame_of(nobodys, 12)) == (None, None)
+    part, end = Learned(12).read(frame_of(plain, 12) + frame_of(nobodys, 12))
+    assert part is not None
+    assert end == len(frame_of(plain, 12)), "it does not hide behind others, either"
 
 
 def test_a_run_may_have_several_heads_if_they_are_known() -> None:
@@ -183,7 +184,7 @@ def test_a_run_may_have_several_heads_if_they_are_known() -> None:
     assert other is not None
     view = memoryview(bytearray(one + two + one))
     forms = {**learned.forms, other: ProduceForm(12, decoded(memoryview(two)[4:])[2])}
-    run = learned.reader.read(view, 0, len(view), forms, FRAME_BYTES_MAX, learned.continues)
+    run = learned.reader.read(view, 0, len(view), forms, FRAME_BYTES_MAX)
     assert run is not None
     parts, end = run
     assert [form for form, _ in parts] == [learned.form, forms[other], learned.form]
