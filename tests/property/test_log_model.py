@@ -15,7 +15,7 @@ from tidelog.env.simulated_files import SimulatedFiles
 from tidelog.log.config import LogConfig
 from tidelog.log.directories import LogDirectories
 from tidelog.log.partition import PartitionLog
-from tidelog.log.producers import ProducerEntry
+from tidelog.log.producer_entry import ProducerEntry
 from tidelog.model.ids import Offset, ProducerId
 
 CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=250, file_delete_delay_ms=10)

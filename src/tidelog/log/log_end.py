@@ -186,8 +186,10 @@ class LogEnd:
         self._staged_count = 0
         self._epochs_before = None
         self.end_offset = self._next_offset
-        if self.producers.before:
-            self.producers.written()
+        producers = self.producers
+        producers.staged_runs = 0
+        if producers.before:
+            producers.written()
         if self._aborted.staged or self._aborted.unnoted:
             self._aborted.written(self._active.transaction_index)
 
@@ -253,7 +255,7 @@ class LogEnd:
         self._staged_count = 0
         self._next_offset = first_lost
         self._roll_timestamp = ASK_EVERY_TIME
-        self.producers.not_written()
+        self.producers.not_written(first_lost)
         if self._epochs_before is not None:
             self.epochs, self._epochs_before = self._epochs_before, None
         self._aborted.lose_staged()

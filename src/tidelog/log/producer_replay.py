@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from tidelog.log.batch_walk import walk
 from tidelog.log.markers import read_marker
+from tidelog.log.producer_entry import ProducerEntry
 from tidelog.log.producer_snapshots import ProducerSnapshots
-from tidelog.log.producers import ProducerEntry, Producers
+from tidelog.log.producers import Producers
 from tidelog.log.segment import Segment
 from tidelog.log.transaction_index import AbortedTransaction
 from tidelog.model.ids import Offset

@@ -15,7 +15,8 @@ from typing import Final
 
 from tidelog.env.files import Files, read_all
 from tidelog.log.errors import CorruptLog
-from tidelog.log.producers import REMEMBERED_BATCHES, ProducedBatch, ProducerEntry, Producers
+from tidelog.log.producer_entry import REMEMBERED_BATCHES, ProducedBatch, ProducerEntry
+from tidelog.log.producers import Producers
 from tidelog.log.segment import DELETED_SUFFIX, SNAPSHOT_SUFFIX, file_name
 from tidelog.model.ids import NO_OFFSET, Offset, ProducerEpoch, ProducerId
 from tidelog.wire.batch import NO_SEQUENCE

@@ -10,35 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
-
+from tidelog.log.producer_entry import REMEMBERED_BATCHES, ProducedBatch, ProducerEntry
+from tidelog.log.producer_tail import ProducerTail
 from tidelog.log.verifications import Verifications
 from tidelog.model.errors import ErrorCode, ProtocolError
-from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP, Offset, ProducerEpoch, ProducerId
+from tidelog.model.ids import NO_OFFSET, Offset, ProducerEpoch, ProducerId
 from tidelog.wire.batch import NO_SEQUENCE, SEQUENCE_MASK, TRANSACTIONAL_FLAG, BatchHeader
 from tidelog.wire.batch_run import BatchRun
 from tidelog.wire.control import EndTransaction
 
-# A producer has at most five requests in flight, so a retry repeats one of the last five batches.
-REMEMBERED_BATCHES: Final = 5
 LOST_PRODUCERS_MAX: Final = 1_000
-
-
-class ProducedBatch(msgspec.Struct, frozen=True, gc=False):
-    """What is needed to recognise a batch when it comes again."""
-
-    last_sequence: int
-    last_offset: Offset
-    offset_delta: int
-    timestamp: int
-
-    @property
-    def base_offset(self) -> Offset:
-        return Offset(self.last_offset - self.offset_delta)
-
-    @property
-    def first_sequence(self) -> int:
-        return (self.last_sequence - self.offset_delta) & SEQUENCE_MASK
+# Runs of a producer that are kept before all but the last few of them are forgotten.
+KEPT_RUNS_MAX: Final = 16
 
 
 class Duplicate(NamedTuple):
@@ -47,96 +30,6 @@ class Duplicate(NamedTuple):
     base_offset: Offset
     last_offset: Offset
     timestamp: int
-
-
-def _has_same_batches(self: KeptRun | KeptRuns, other: object) -> bool:
-    return self.batches() == (other.batches() if isinstance(other, KeptRun | KeptRuns) else other)
-
-
-class KeptRun(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """The newest batches of a producer as they came, in one run: most are followed by the next before anybody asks for
-    one of them. Not the run itself, which has the memory of a turn."""
-
-    record_counts: Sequence[int]
-    max_timestamps: Sequence[int]
-    # After each batch, and perhaps before the first.
-    ends: Sequence[Offset]
-    last_sequence: int
-
-    def batches(self) -> tuple[ProducedBatch, ...]:
-        # From an end to the sequence of the last record before it.
-        distance = self.last_sequence - self.ends[-1]
-        return tuple(
-            ProducedBatch((end + distance) & SEQUENCE_MASK, Offset(end - 1), count - 1, timestamp)
-            for end, count, timestamp in zip(
-                self.ends[-len(self.record_counts) :], self.record_counts, self.max_timestamps, strict=True
-            )
-        )
-
-    __eq__ = _has_same_batches
-    __hash__ = None  # type: ignore[assignment]
-
-
-class KeptRuns(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """Runs that are shorter than what is to be remembered."""
-
-    pieces: tuple[KeptRun | tuple[ProducedBatch, ...], ...]
-    last_sequence: int
-
-    def batches(self) -> tuple[ProducedBatch, ...]:
-        found: list[ProducedBatch] = []
-        for piece in self.pieces:
-            found += piece if isinstance(piece, tuple) else piece.batches()
-        return tuple(found[-REMEMBERED_BATCHES:])
-
-    __eq__ = _has_same_batches
-    __hash__ = None  # type: ignore[assignment]
-
-
-Newest = tuple[ProducedBatch, ...] | KeptRun | KeptRuns
-
-
-class ProducerEntry(msgspec.Struct, frozen=True, gc=False):
-    """One producer. Never changed, only replaced, so that taking something back is putting the old one in its place."""
-
-    producer_id: ProducerId
-    epoch: ProducerEpoch
-    newest: Newest = ()
-    last_timestamp: int = NO_TIMESTAMP
-    coordinator_epoch: int = -1
-    transaction_first_offset: Offset = NO_OFFSET
-
-    @property
-    def batches(self) -> tuple[ProducedBatch, ...]:
-        """The last five batches, or as many as there were."""
-        newest = self.newest
-        return newest if isinstance(newest, tuple) else newest.batches()
-
-    @property
-    def last_sequence(self) -> int:
-        newest = self.newest
-        if not isinstance(newest, tuple):
-            return newest.last_sequence
-        return newest[-1].last_sequence if newest else NO_SEQUENCE
-
-
-def _with_run(earlier: Newest, run: BatchRun, offsets: Sequence[Offset]) -> Newest:
-    """The newest batches of a producer when a run follows the earlier ones."""
-    counts, timestamps = run.record_counts, run.max_timestamps
-    last_sequence = (run.base_sequence + offsets[-1] - offsets[0] - 1) & SEQUENCE_MASK
-    count = len(counts)
-    if count >= REMEMBERED_BATCHES:
-        if count > REMEMBERED_BATCHES:
-            last = slice(-REMEMBERED_BATCHES, None)
-            counts, timestamps, offsets = counts[last], timestamps[last], offsets[last]
-        return KeptRun(counts, timestamps, offsets, last_sequence)
-    if count == 1 and isinstance(earlier, tuple):
-        batch = ProducedBatch(last_sequence, Offset(offsets[1] - 1), counts[0] - 1, timestamps[0])
-        return (*earlier[1 - REMEMBERED_BATCHES :], batch)
-    kept = KeptRun(counts, timestamps, offsets, last_sequence)
-    # No run is without a batch, so that four of them and this one are enough.
-    pieces = earlier.pieces[1 - REMEMBERED_BATCHES :] if isinstance(earlier, KeptRuns) else (earlier,)
-    return KeptRuns((*pieces, kept), last_sequence)
 
 
 class CompletedTransaction(NamedTuple):
@@ -151,12 +44,14 @@ class CompletedTransaction(NamedTuple):
 class Producers:
     """All producers of one partition, by id."""
 
-    __slots__ = ("_entries", "_lost", "_open", "before", "ended", "verifications")
+    __slots__ = ("_lost", "_open", "_tails", "before", "ended", "staged_runs", "verifications")
 
     def __init__(self, entries: Iterable[ProducerEntry] = ()) -> None:
-        self._entries = {entry.producer_id: entry for entry in entries}
-        # What entries were before the batches that are staged; empty when all is written.
-        self.before: dict[ProducerId, ProducerEntry | None] = {}
+        self._tails = {entry.producer_id: ProducerTail(entry) for entry in entries}
+        # What is needed to take back what is staged: producers as they were before it changed more than their newest
+        # batches, and how many runs those are at most. Nothing when all is written.
+        self.before: dict[ProducerId, ProducerTail | None] = {}
+        self.staged_runs = 0
         # Open transactions (first offset to producer), and ended ones whose marker may still be lost (first to last):
         # only where there are such `replicated_up_to` has anything to do.
         self._open: dict[Offset, ProducerId] = {}
@@ -167,39 +62,39 @@ class Producers:
         self._find_open()
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._tails)
 
     def entry(self, producer_id: ProducerId) -> ProducerEntry | None:
-        return self._entries.get(producer_id)
+        tail = self._tails.get(producer_id)
+        return None if tail is None else tail.entry()
 
     def entries(self) -> list[ProducerEntry]:
-        return list(self._entries.values())
+        return [tail.entry() for tail in list(self._tails.values())]
 
     def check(self, header: BatchHeader | BatchRun) -> Duplicate | None:
         """Whether this batch is the next of its producer. Raises what the producer is to be told when it is not."""
-        entry = self._entries.get(ProducerId(header.producer_id))
-        if entry is None:
+        tail = self._tails.get(ProducerId(header.producer_id))
+        if tail is None:
             # Never seen, or forgotten with its records: any sequence may start.
             if self._lost:
                 self._check_overtaking(header)
             return None
         epoch = header.producer_epoch
         first = header.base_sequence
-        if epoch == entry.epoch:
-            last = entry.last_sequence
-            if first != last + 1 and not (first == 0 and last == SEQUENCE_MASK):
-                return self._duplicate(entry, header)
-        elif epoch < entry.epoch:
+        if epoch == tail.epoch:
+            if first != tail.next_sequence:
+                return self._duplicate(tail.entry(), header)
+        elif epoch < tail.epoch:
             raise ProtocolError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {header.producer_id} has epoch {epoch}, but epoch {entry.epoch} has written since",
+                f"producer {header.producer_id} has epoch {epoch}, but epoch {tail.epoch} has written since",
             )
         elif first != 0:
             raise ProtocolError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"producer {header.producer_id} starts epoch {epoch} with sequence {first} instead of 0",
             )
-        if entry.transaction_first_offset != NO_OFFSET and not header.attributes & TRANSACTIONAL_FLAG:
+        if tail.transactional and not header.attributes & TRANSACTIONAL_FLAG:
             raise ProtocolError(
                 ErrorCode.INVALID_TXN_STATE,
                 f"producer {header.producer_id} has an open transaction and may only write within it",
@@ -208,20 +103,14 @@ class Producers:
 
     def is_next(self, run: BatchRun) -> bool:
         """Whether the first batch of a run is the next of its producer, and nothing else is to be said."""
-        entry = self._entries.get(run.producer_id)
-        if entry is not None:
-            newest = entry.newest
-            # What `last_sequence` says, without the call: nearly all runs come this way.
-            if isinstance(newest, tuple):
-                last = newest[-1].last_sequence if newest else NO_SEQUENCE
-            else:
-                last = newest.last_sequence
-            if (
-                run.base_sequence == last + 1
-                and run.producer_epoch == entry.epoch
-                and (entry.transaction_first_offset != NO_OFFSET) == (run.attributes & TRANSACTIONAL_FLAG != 0)
-            ):
-                return True
+        tail = self._tails.get(run.producer_id)
+        if (
+            tail is not None
+            and run.base_sequence == tail.next_sequence
+            and run.producer_epoch == tail.epoch
+            and run.attributes & TRANSACTIONAL_FLAG == tail.transactional
+        ):
+            return True
         begins = run.attributes & TRANSACTIONAL_FLAG and not self.has_open_transaction(
             run.producer_id, run.producer_epoch
         )
@@ -247,16 +136,16 @@ class Producers:
 
     def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
         """Whether a batch with this epoch continues a transaction."""
-        entry = self._entries.get(ProducerId(producer_id))
-        return entry is not None and entry.epoch == epoch and entry.transaction_first_offset != NO_OFFSET
+        tail = self._tails.get(ProducerId(producer_id))
+        return tail is not None and tail.epoch == epoch and tail.transactional != 0
 
     def check_epoch(self, producer_id: ProducerId, epoch: int) -> None:
         """Refuse a producer of which a newer epoch has written here."""
-        entry = self._entries.get(producer_id)
-        if entry is not None and epoch < entry.epoch:
+        tail = self._tails.get(producer_id)
+        if tail is not None and epoch < tail.epoch:
             raise ProtocolError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {producer_id} has epoch {epoch}, but epoch {entry.epoch} has written since",
+                f"producer {producer_id} has epoch {epoch}, but epoch {tail.epoch} has written since",
             )
 
     def check_begin(self, header: BatchHeader | BatchRun) -> None:
@@ -264,9 +153,9 @@ class Producers:
 
         One that is open with an older epoch was kept prepared (KIP-939): it takes no more.
         """
-        entry = self._entries.get(ProducerId(header.producer_id))
-        if entry is None or entry.transaction_first_offset == NO_OFFSET or entry.epoch != header.producer_epoch:
-            self.verifications.check(header, entry is not None)
+        tail = self._tails.get(ProducerId(header.producer_id))
+        if tail is None or not tail.transactional or tail.epoch != header.producer_epoch:
+            self.verifications.check(header, tail is not None)
 
     def check_marker(
         self, producer_id: ProducerId, epoch: ProducerEpoch, coordinator_epoch: int, *, is_newer: bool
@@ -276,19 +165,18 @@ class Producers:
         With `is_newer` the marker must have a higher epoch than the records that it ends (KIP-1228), so that a late
         one never ends the next transaction. One that comes again when its work is done is let through.
         """
-        entry = self._entries.get(producer_id)
-        if entry is None:
+        tail = self._tails.get(producer_id)
+        if tail is None:
             return
-        is_open = entry.transaction_first_offset != NO_OFFSET
-        if epoch < entry.epoch or (is_newer and is_open and epoch == entry.epoch):
+        if epoch < tail.epoch or (is_newer and tail.transactional and epoch == tail.epoch):
             raise ProtocolError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"a marker for producer {producer_id} has epoch {epoch}, but epoch {entry.epoch} has written since",
+                f"a marker for producer {producer_id} has epoch {epoch}, but epoch {tail.epoch} has written since",
             )
-        if coordinator_epoch < entry.coordinator_epoch:
+        if coordinator_epoch < tail.coordinator_epoch:
             raise ProtocolError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"a marker comes from coordinator epoch {coordinator_epoch}; the newest is {entry.coordinator_epoch}",
+                f"a marker comes from coordinator epoch {coordinator_epoch}; the newest is {tail.coordinator_epoch}",
             )
 
     @staticmethod
@@ -305,72 +193,106 @@ class Producers:
 
     def staged(self, header: BatchHeader, base_offset: Offset) -> None:
         """A batch of records of this producer is staged at `base_offset`."""
-        delta = header.last_offset_delta
-        timestamp = header.max_timestamp
-        sequence = header.base_sequence
-        # Offsets that a group coordinator commits for a producer have no sequence.
-        last_sequence = (sequence + delta) & SEQUENCE_MASK if sequence >= 0 else NO_SEQUENCE
-        batch = ProducedBatch(last_sequence, Offset(base_offset + delta), delta, timestamp)
-        entry = self._entries.get(ProducerId(header.producer_id))
-        earlier = entry.batches if entry is not None and entry.epoch == header.producer_epoch else ()
-        self._stage(header, base_offset, entry, (*earlier[1 - REMEMBERED_BATCHES :], batch), timestamp)
+        count = header.last_offset_delta + 1
+        self._stage(header, base_offset, Offset(base_offset + count), (count,), (header.max_timestamp,))
 
     def staged_run(self, run: BatchRun, offsets: Sequence[Offset]) -> None:
         """A run of batches of this producer is staged at these offsets; the last of them follows it."""
-        producer_id = run.producer_id
-        timestamp = run.max_timestamps[-1]
-        entry = self._entries.get(producer_id)
-        if entry is None or entry.epoch != run.producer_epoch:
-            self._stage(run, offsets[0], entry, _with_run((), run, offsets), timestamp)
-            return
-        newest = _with_run(entry.newest, run, offsets)
-        transaction = entry.transaction_first_offset
-        if self._lost or (transaction == NO_OFFSET and run.attributes & TRANSACTIONAL_FLAG):
-            self._stage(run, offsets[0], entry, newest, timestamp)
+        counts, timestamps = run.record_counts, run.max_timestamps
+        if len(counts) > REMEMBERED_BATCHES:
+            counts, timestamps = counts[-REMEMBERED_BATCHES:], timestamps[-REMEMBERED_BATCHES:]
+        tail = self._tails.get(run.producer_id)
+        if (
+            tail is None
+            or tail.epoch != run.producer_epoch
+            or len(tail.runs) >= KEPT_RUNS_MAX
+            or (tail.transactional != run.attributes & TRANSACTIONAL_FLAG or self._lost)
+        ):
+            self._stage(run, offsets[0], offsets[-1], counts, timestamps)
             return
         # All that `_stage` has to do for a producer that goes on.
-        self.before.setdefault(producer_id, entry)
-        self._entries[producer_id] = ProducerEntry(
-            producer_id, entry.epoch, newest, timestamp, entry.coordinator_epoch, transaction
-        )
+        base, end = offsets[0], offsets[-1]
+        tail.next_sequence = sequence = (run.base_sequence + end - base) & SEQUENCE_MASK
+        tail.runs.append((sequence, end, counts, timestamps))
+        self.staged_runs += 1
 
     def _stage(
         self,
-        header: BatchHeader | BatchRun,
+        first: BatchHeader | BatchRun,
         base_offset: Offset,
-        entry: ProducerEntry | None,
-        newest: Newest,
-        timestamp: int,
+        end: Offset,
+        counts: Sequence[int],
+        timestamps: Sequence[int],
     ) -> None:
-        """Remember these as the newest batches of a producer; the first of those that are staged has this header."""
-        producer_id = ProducerId(header.producer_id)
-        self.before.setdefault(producer_id, entry)
+        """Remember the newest batches of a producer: what all have in common, or the first has, and of the last few
+        how many offsets each has, and its timestamp."""
+        producer_id = ProducerId(first.producer_id)
+        tail = self._tails.get(producer_id)
+        sequence = first.base_sequence
+        if (
+            tail is None
+            or tail.epoch != first.producer_epoch
+            or tail.transactional != first.attributes & TRANSACTIONAL_FLAG
+            # Offsets that a group coordinator commits for a producer have no sequence.
+            or sequence < 0
+            or self._lost
+        ):
+            tail = self._begin_anew(first, base_offset, end, timestamps[-1], tail)
+            if sequence < 0:
+                return
+        tail.next_sequence = sequence = (sequence + end - base_offset) & SEQUENCE_MASK
+        tail.runs.append((sequence, end, counts, timestamps))
+        self.staged_runs += 1
+        if len(tail.runs) > KEPT_RUNS_MAX:
+            self._forget_runs(producer_id, tail)
+
+    def _begin_anew(
+        self, first: BatchHeader | BatchRun, base_offset: Offset, end: Offset, timestamp: int, tail: ProducerTail | None
+    ) -> ProducerTail:
+        """A producer of which more changes than its newest batches: the epoch, or a transaction begins."""
+        producer_id, epoch = ProducerId(first.producer_id), ProducerEpoch(first.producer_epoch)
+        self.before.setdefault(producer_id, tail)
         if self._lost:
             self._lost.pop(producer_id, None)
+        batches: tuple[ProducedBatch, ...] = ()
         coordinator_epoch = -1
         transaction = NO_OFFSET
-        if entry is not None:
-            coordinator_epoch = entry.coordinator_epoch
-            transaction = entry.transaction_first_offset
-        if header.attributes & TRANSACTIONAL_FLAG and transaction == NO_OFFSET:
+        if tail is not None:
+            coordinator_epoch = tail.coordinator_epoch
+            transaction = tail.transaction_first_offset
+            if tail.epoch == epoch:
+                batches = tail.entry().batches
+        if first.attributes & TRANSACTIONAL_FLAG and transaction == NO_OFFSET:
             transaction = base_offset
             self._open[base_offset] = producer_id
             self.verifications.end(producer_id)
-        self._entries[producer_id] = ProducerEntry(
-            producer_id, ProducerEpoch(header.producer_epoch), newest, timestamp, coordinator_epoch, transaction
-        )
+        if first.base_sequence < 0:
+            unnumbered = ProducedBatch(NO_SEQUENCE, Offset(end - 1), end - base_offset - 1, timestamp)
+            batches = (*batches[1 - REMEMBERED_BATCHES :], unnumbered)
+        entry = ProducerEntry(producer_id, epoch, batches, timestamp, coordinator_epoch, transaction)
+        tail = self._tails[producer_id] = ProducerTail(entry)
+        return tail
+
+    def _forget_runs(self, producer_id: ProducerId, tail: ProducerTail) -> None:
+        """Keep the last few runs of a producer, and as many before them as may be needed when those are lost."""
+        kept = REMEMBERED_BATCHES + self.staged_runs
+        if kept > KEPT_RUNS_MAX:
+            if producer_id not in self.before:
+                self.before[producer_id] = tail.copy()
+            kept = REMEMBERED_BATCHES
+        del tail.runs[:-kept]
 
     def staged_marker(self, header: BatchHeader, offset: Offset, marker: EndTransaction) -> CompletedTransaction | None:
         """The end of a transaction of this producer is staged at `offset`."""
-        producer_id = ProducerId(header.producer_id)
-        entry = self._entries.get(producer_id)
-        self.before.setdefault(producer_id, entry)
-        self.verifications.end_by_marker(producer_id, header.producer_epoch)
-        first = entry.transaction_first_offset if entry else NO_OFFSET
-        newest = entry.newest if entry and entry.epoch == header.producer_epoch else ()
-        self._entries[producer_id] = ProducerEntry(
-            producer_id, ProducerEpoch(header.producer_epoch), newest, header.max_timestamp, marker.coordinator_epoch
+        producer_id, epoch = ProducerId(header.producer_id), ProducerEpoch(header.producer_epoch)
+        tail = self._tails.get(producer_id)
+        self.before.setdefault(producer_id, tail)
+        self.verifications.end_by_marker(producer_id, epoch)
+        batches = tail.entry().batches if tail is not None and tail.epoch == epoch else ()
+        self._tails[producer_id] = ProducerTail(
+            ProducerEntry(producer_id, epoch, batches, header.max_timestamp, marker.coordinator_epoch)
         )
+        first = NO_OFFSET if tail is None else tail.transaction_first_offset
         if first == NO_OFFSET:
             return None
         del self._open[first]
@@ -380,28 +302,31 @@ class Producers:
     def written(self) -> None:
         """Everything staged is in the log."""
         self.before.clear()
+        self.staged_runs = 0
 
-    def not_written(self) -> None:
-        """Nothing of what was staged is in the log: be what we were."""
-        for producer_id, entry in self.before.items():
-            if entry is None:
-                lost = self._entries.pop(producer_id)
+    def not_written(self, first_lost: Offset) -> None:
+        """Nothing of what was staged, which is all from this offset on, is in the log: be what we were."""
+        for producer_id, tail in self.before.items():
+            if tail is None:
+                lost = self._tails.pop(producer_id).entry()
                 if lost.batches and len(self._lost) < LOST_PRODUCERS_MAX:
                     self._lost[producer_id] = (lost.epoch, lost.batches[0].first_sequence)
             else:
-                self._entries[producer_id] = entry
+                self._tails[producer_id] = tail
+        for tail in self._tails.values():
+            tail.take_back(first_lost)
         if self.before:
-            self.before.clear()
             self._find_open()
             self.ended = {first: last for first, last in self.ended.items() if first not in self._open}
+        self.written()
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that have been silent for long and have no open transaction."""
         self.verifications.expire(now_ms, expiration_ms)
         self._lost.clear()
-        for producer_id, entry in list(self._entries.items()):
-            if entry.transaction_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms:
-                del self._entries[producer_id]
+        for producer_id, tail in list(self._tails.items()):
+            if not tail.transactional and now_ms - tail.last_timestamp >= expiration_ms:
+                del self._tails[producer_id]
 
     def first_unstable_offset(self) -> Offset | None:
         """Where the first transaction begins whose end is not yet decided, or not yet replicated."""
@@ -423,7 +348,7 @@ class Producers:
 
     def _find_open(self) -> None:
         self._open = {
-            entry.transaction_first_offset: entry.producer_id
-            for entry in self._entries.values()
-            if entry.transaction_first_offset != NO_OFFSET
+            tail.transaction_first_offset: producer_id
+            for producer_id, tail in self._tails.items()
+            if tail.transactional
         }

@@ -353,10 +353,14 @@ class Cluster:
             except ClientError:
                 return False
         # Brokers hear of a new topic one after the other: one that has not yet must not be asked about it.
-        return bool(views) and all(view == views[0] for view in views) and all(
-            partition.leader >= 0 and set(partition.isr) == set(partition.replicas)
-            for topic in views[0]
-            for partition in topic.partitions
+        return (
+            bool(views)
+            and all(view == views[0] for view in views)
+            and all(
+                partition.leader >= 0 and set(partition.isr) == set(partition.replicas)
+                for topic in views[0]
+                for partition in topic.partitions
+            )
         )
 
     def _eventually(self, problem: str, find: Callable[[], T | None], seconds_max: float = START_SECONDS_MAX) -> T:

@@ -3,6 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.logs import NOON_MS, PARTITION, append, batch_of, new_log, reopened, stage
 from tidelog.env.clock import SimulatedClock
@@ -10,11 +12,13 @@ from tidelog.env.files import RealFiles
 from tidelog.log.config import DAY_MS, LogConfig
 from tidelog.log.errors import CorruptLog
 from tidelog.log.partition import PartitionLog
+from tidelog.log.producer_entry import ProducedBatch, ProducerEntry
 from tidelog.log.producer_snapshots import decode_snapshot, encode_snapshot
-from tidelog.log.producers import Duplicate, ProducedBatch, ProducerEntry, Producers
+from tidelog.log.producers import Duplicate, Producers
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import LeaderEpoch, Offset, ProducerEpoch, ProducerId
-from tidelog.wire.batch import read_header
+from tidelog.wire.batch import TRANSACTIONAL_FLAG, read_header
+from tidelog.wire.batch_run import BatchRun
 from tidelog.wire.control import EndTransaction, build_end_transaction
 
 ID = ProducerId(7)
@@ -99,17 +103,48 @@ def test_what_could_not_be_written_is_as_if_it_never_came() -> None:
     producers.written()
     take(producers, 1, base=1)
     take(producers, 2, base=2)
-    producers.not_written()
+    producers.not_written(Offset(1))
 
     assert refused(producers, 2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     take(producers, 1, base=1)
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.sampled_from([0, 0, 0, 1, 2])), max_size=60), st.integers(0, 60))
+def test_whatever_could_not_be_written_leaves_every_producer_as_it_was(steps: list[tuple[int, int]], kept: int) -> None:
+    """Step by step a run of so many batches, a marker that ends a transaction (1), or a batch that begins one (2)."""
+    producers = Producers()
+    epoch = sequence = end = 0
+    is_open = False
+    for number, (count, kind) in enumerate(steps):
+        if number == kept:
+            producers.written()
+            expected, first_lost = producers.entries(), Offset(end)
+        if kind == 1:
+            epoch, sequence, is_open = epoch + 1, 0, False
+            producers.staged_marker(header_of(0, epoch=epoch), Offset(end), EndTransaction(True, 1))
+            end += 1
+            continue
+        is_open = is_open or kind == 2
+        run = BatchRun(memoryview(b""), 2, NOON_MS + number)
+        run.record_counts, run.max_timestamps = [2] * count, [NOON_MS + number] * count
+        run.producer_id, run.producer_epoch, run.base_sequence = ID, epoch, sequence
+        run.attributes = TRANSACTIONAL_FLAG if is_open else 0
+        offsets = [Offset(end + 2 * each) for each in range(count + 1)]
+        producers.staged_run(run, offsets)
+        sequence += 2 * count
+        end = offsets[-1]
+    if kept < len(steps):
+        producers.not_written(first_lost)
+        lost = producers.entries()
+        assert lost == expected
+        assert [entry.last_sequence for entry in lost] == [entry.last_sequence for entry in expected]
 
 
 def test_a_batch_does_not_take_the_place_of_an_unknown_producers_first_one_that_could_not_be_written() -> None:
     producers = Producers()
     take(producers, 0, base=0)
     take(producers, 1, base=1)
-    producers.not_written()
+    producers.not_written(Offset(0))
 
     assert refused(producers, 1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     take(producers, 0, base=0)

@@ -19,7 +19,7 @@ from tidelog.wire.control import ControlType, read_control_type, read_end_transa
 from tidelog.wire.records import Record
 
 if TYPE_CHECKING:
-    from tidelog.log.producers import ProducedBatch
+    from tidelog.log.producer_entry import ProducedBatch
 
 BYTES_MAX: Final = 2**31 - 1
 CODECS: Final = {codec.value: codec.name.lower() for codec in Compression}
