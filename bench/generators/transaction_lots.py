@@ -125,7 +125,8 @@ class Producer:
         frame = bytearray(encode_request(request, PRODUCE_VERSION, 1, "bench"))
         return frame, frame.index(batch)
 
-    def send_lot(self) -> None:
+    def next_frames(self) -> list[memoryview]:
+        """The requests of the next lot, with who sends them and what follows its last one."""
         out = []
         for frame, position in self._frames:
             view = memoryview(frame)
@@ -135,6 +136,10 @@ class Producer:
             if self._sequence >= 0:
                 self._sequence = (self._sequence + self._load.records_in_batch) % SEQUENCES
             out.append(view)
+        return out
+
+    def send_lot(self) -> None:
+        out = self.next_frames()
         self._missing = len(out)
         self._sent = out
         self.socket.sendall(b"".join(out))

@@ -13,6 +13,7 @@ import pytest
 from harness.transaction_scenarios import SLOW_DISK, run
 from harness.transaction_world import Violation
 from tidelog.broker import transaction_shard
+from tidelog.broker.local_end import OnlyMarker
 from tidelog.broker.partition_journal import PartitionJournal
 from tidelog.broker.transaction_request import TransactionRequest
 from tidelog.broker.transaction_verification import TransactionVerification
@@ -23,7 +24,6 @@ from tidelog.log.partition import PartitionLog
 from tidelog.log.producers import Producers
 from tidelog.log.verifications import Verifications
 from tidelog.machine.runtime import Result, Runtime
-from tidelog.model.errors import ErrorCode
 from tidelog.transactions import end, init, partitions
 from tidelog.transactions.calls import Step
 from tidelog.transactions.end import fence
@@ -72,12 +72,7 @@ def batches_that_begin_a_transaction_nobody_knows(patch: pytest.MonkeyPatch) -> 
 
 
 def batches_that_begin_a_transaction_without_its_coordinator(patch: pytest.MonkeyPatch) -> None:
-    def careless(_: Any, version: int, transactional_id: str, leader: Any, producer_id: Any, epoch: int) -> bool:
-        verifications = leader.log.producers.verifications
-        verification = verifications.begin(producer_id, epoch, 0, starts_at_zero=True, now_ms=0)
-        return bool(verifications.agreed(producer_id, verification, ErrorCode.NONE))
-
-    patch.setattr(TransactionVerification, "begins_at_once", careless)
+    patch.setattr(TransactionVerification, "begins_at_once", lambda *_: True)
 
 
 def zombies_that_may_end_transactions(patch: pytest.MonkeyPatch) -> None:
@@ -139,7 +134,15 @@ def decisions_that_are_answered_before_they_are_written(patch: pytest.MonkeyPatc
         def replicated(self) -> None: ...
         def failed(self) -> None: ...
 
-    patch.setattr(PartitionJournal, "append_now", lambda self, batch: self._leader.stage_own(batch, Nobody()))
+    patch.setattr(PartitionJournal, "append_now", lambda self, batch, _: self._leader.stage_own(batch, Nobody()))
+
+
+def ends_whose_only_marker_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(OnlyMarker, "stage_expected", OnlyMarker.replicated)
+
+
+def ends_whose_only_marker_fails_and_is_not_tried_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(OnlyMarker, "failed", lambda _: None)
 
 
 def coordinators_that_trust_the_page_cache(patch: pytest.MonkeyPatch) -> None:
@@ -206,6 +209,8 @@ MUTANTS: dict[Mutate, int] = {
     offsets_that_count_at_once: 1,
     answers_before_they_are_safe: 1,
     decisions_that_are_answered_before_they_are_written: 1,
+    ends_whose_only_marker_is_forgotten: 1,
+    ends_whose_only_marker_fails_and_is_not_tried_again: FULL_DISK,
     coordinators_that_trust_the_page_cache: SLOW_DISK,
     late_ends_that_end_the_next_transaction: 1,
     takeovers_that_leave_the_old_transaction_open: 1,

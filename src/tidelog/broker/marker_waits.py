@@ -44,6 +44,8 @@ class MarkerWaits(Generic[WaitingT]):
 
     def ended(self, transactional_id: str) -> list[WaitingT]:
         """The markers are written: who has waited for them."""
+        if not self._by_id:
+            return []
         requests = self._by_id.pop(transactional_id, [])
         if not self._by_id:
             self._deadlines.clear()

@@ -54,12 +54,11 @@ class PartitionJournal:
         self._appended.append(end)
         return end
 
-    def append_now(self, batch: bytearray) -> Offset:
-        """Write a batch that is safe with that (`writes_at_once`), of which nobody is told; the offset after it.
-
-        Raises ProtocolError when it is not written.
+    def append_now(self, batch: bytearray, timestamp_ms: int) -> Offset:
+        """Write a record's batch that is safe with that (`writes_at_once`), of which nobody is told; the offset after
+        it. Raises ProtocolError when it is not written.
         """
-        return self._leader.append_own(batch)
+        return self._leader.append_own(batch, timestamp_ms)
 
     def append_shared(self, records: Sequence[tuple[int, bytes, bytes | None]]) -> Offset:
         """Have records (timestamp, key, value) written with others of the turn as one batch; the offset after them."""

@@ -150,7 +150,7 @@ class RepeatedProduce:
             return False
         part.offsets = leader.stage_run(part, part, now_ms)
         if not part.offsets and part.attributes & TRANSACTIONAL_FLAG and self._begins(form, part, leader):
-            part.offsets = leader.stage_run(part, part, now_ms)
+            part.offsets = leader.stage_run(part, part, now_ms, has_agreed=True)
         if part.offsets:
             return True
         if not leader.takes_runs:
@@ -163,7 +163,6 @@ class RepeatedProduce:
         transactional_id = form.transactional_id
         return (
             transactional_id is not None
-            and leader.alone_is_enough
             and not leader.log.producers.has_open_transaction(part.producer_id, part.producer_epoch)
             and self._transactions.begins_at_once(
                 form.version, transactional_id, leader, part.producer_id, part.producer_epoch

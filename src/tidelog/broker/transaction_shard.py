@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from tidelog.broker.known_forms import KnownForms
-from tidelog.broker.local_end import Led, LocalEnd
+from tidelog.broker.local_end import Led, LocalEnd, OnlyMarker, only_leader
 from tidelog.broker.logs import log
 from tidelog.broker.marker_waits import MarkerWaits
 from tidelog.broker.partition_journal import PartitionJournal
@@ -19,17 +19,18 @@ from tidelog.broker.transaction_markers import MarkerSender
 from tidelog.broker.transaction_request import Command, TransactionRequest
 from tidelog.machine.runtime import Result, Runtime
 from tidelog.model.errors import ErrorCode, ProtocolError
-from tidelog.model.ids import LeaderEpoch, Offset, ProducerId
+from tidelog.model.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
 from tidelog.replica.leader import PartitionLeader
 from tidelog.transactions.batch_form import BatchForm
 from tidelog.transactions.calls import Ending, Step
 from tidelog.transactions.codec import decode_record, encode_key, encode_value
-from tidelog.transactions.end import markers_written, write_completed
+from tidelog.transactions.end import markers_written, only_marker_written, usual_end, write_completed
 from tidelog.transactions.expiry import expire, loaded
+from tidelog.transactions.partitions import add_partitions, usual_begin
 from tidelog.transactions.records import TransactionRecord
 from tidelog.transactions.shard import TransactionShard
 from tidelog.transactions.states import ENDING
-from tidelog.transactions.transaction import Transaction
+from tidelog.transactions.transaction import EPOCH_BUMPING_VERSION, Producer, Transaction
 from tidelog.wire import records
 from tidelog.wire.small_batch import build_one_record_batch, build_plain_batch
 
@@ -57,6 +58,7 @@ class TransactionShardHost:
         forms: KnownForms[str, BatchForm],
         on_failed: Callable[[TransactionShardHost], None],
     ) -> None:
+        self._leader = leader
         self.now_ms = now_ms
         self.take_producer_id = take_producer_id
         self._led = led
@@ -66,7 +68,7 @@ class TransactionShardHost:
         self._timers = timers
         self._completing: Timer | None = None
         # Ends whose markers are on their way, by transactional id.
-        self._senders: dict[str, LocalEnd | MarkerSender] = {}
+        self._senders: dict[str, LocalEnd | OnlyMarker | MarkerSender] = {}
         # Requests that wait for the markers of a transaction, by transactional id.
         self._waiting: MarkerWaits[TransactionRequest[Any]] = MarkerWaits(timers, now_ms)
         self._journal = PartitionJournal(leader, self._committed, lambda: on_failed(self))
@@ -124,7 +126,9 @@ class TransactionShardHost:
     @property
     def runs_at_once(self) -> bool:
         """Whether this broker's own write makes records safe, and nobody waits for anything that was written before."""
-        return self._runtime.is_settled and self._journal.writes_at_once
+        leader = self._leader
+        # The last two are `journal.writes_at_once`.
+        return self._runtime.is_settled and not leader.in_sync.followers and not leader.syncs_first
 
     def run_at_once(self, query: Callable[[TransactionShard], Result[TransactionRecord, ReplyT]]) -> ReplyT:
         """Run a command while the host `runs_at_once`; gives its reply. Raises ProtocolError; then nothing is done."""
@@ -133,6 +137,54 @@ class TransactionShardHost:
         if runtime.machine.has_new_deadline:
             self._update_deadline()
         return reply
+
+    # What nearly all transactions of the second protocol are, in fewer steps. Only while the host `runs_at_once`.
+
+    def begin_at_once(self, transactional_id: str, producer: Producer, partition: TopicPartition, now_ms: int) -> None:
+        """Add a partition to the transaction of a producer, which may begin with it. Raises ProtocolError."""
+        shard = self._runtime.machine
+        begun = usual_begin(shard, transactional_id, producer, partition, now_ms)
+        if begun is not None:
+            self._write_at_once(transactional_id, begun)
+            return
+        partitions = frozenset((partition,))
+        self.run_at_once(
+            lambda shard: add_partitions(shard, transactional_id, producer, partitions, EPOCH_BUMPING_VERSION, now_ms)
+        )
+
+    def end_at_once(self, transactional_id: str, producer: Producer, committed: bool) -> Transaction | None:
+        """End a transaction whose marker this turn writes, before anybody can look for it.
+
+        None, and nothing is done, for all others. Raises ProtocolError when it cannot be written.
+        """
+        shard = self._runtime.machine
+        now_ms = self.now_ms()
+        prepared = usual_end(shard, transactional_id, producer, committed, now_ms)
+        leader = None if prepared is None else only_leader(self._led, prepared, shard.epoch)
+        if prepared is None or leader is None:
+            return None
+        self._write_at_once(transactional_id, prepared)
+        marker = OnlyMarker(self, leader, transactional_id, prepared, shard.epoch, now_ms)
+        self._senders[transactional_id] = marker
+        leader.expect_own(marker, is_late=True)
+        return prepared
+
+    def _write_at_once(self, transactional_id: str, transaction: Transaction) -> None:
+        record = TransactionRecord(transactional_id, transaction)
+        end = self._journal.append_now(self._encoded_one(record, transaction), transaction.updated_ms)
+        runtime = self._runtime
+        runtime.written_at_once((record,), end)
+        if runtime.machine.has_new_deadline:
+            self._update_deadline()
+
+    def only_marker_written(self, marker: OnlyMarker) -> None:
+        transactional_id = marker.transactional_id
+        self._senders.pop(transactional_id, None)
+        only_marker_written(self._runtime.machine, transactional_id, marker.prepared, marker.now_ms)
+        self._complete(transactional_id)
+
+    def only_marker_failed(self, marker: OnlyMarker) -> None:
+        self._sender(self.shard.ending_of(marker.transactional_id, marker.prepared)).send_later()
 
     def _submit(
         self,
@@ -195,9 +247,12 @@ class TransactionShardHost:
     def _delivered(self, ending: Ending, now_ms: int) -> None:
         self._senders.pop(ending.transactional_id, None)
         markers_written(self.shard, ending, now_ms)
+        self._complete(ending.transactional_id)
+
+    def _complete(self, transactional_id: str) -> None:
         if self._completing is None:
             self._completing = self._timers.call_later(COMPLETE_AFTER_SECONDS, self._write_completed)
-        for request in self._waiting.ended(ending.transactional_id):
+        for request in self._waiting.ended(transactional_id):
             request.ended()
 
     def _write_completed(self) -> None:
@@ -218,19 +273,24 @@ class TransactionShardHost:
         return self._journal.append(self._encoded(written))
 
     def _append_now(self, written: Sequence[TransactionRecord]) -> Offset:
-        return self._journal.append_now(self._encoded(written))
+        (record,) = written
+        assert record.transaction is not None, "ids are forgotten by a timer, which can wait"
+        batch = self._encoded_one(record, record.transaction)
+        return self._journal.append_now(batch, record.transaction.updated_ms)
 
     def _encoded(self, written: Sequence[TransactionRecord]) -> bytearray:
-        if len(written) == 1:
-            record = written[0]
-            transactional_id, transaction = record
-            if transaction is not None and 0 < len(transaction.partitions) <= FORM_PARTITIONS_MAX:
-                form = self._forms.get(transactional_id)
-                batch = None if form is None else form.batch(transaction)
-                return batch or self._learn(record, transaction)
-            return build_one_record_batch(encode_key(record), encode_value(record), self.now_ms())
+        if len(written) == 1 and (transaction := written[0].transaction) is not None:
+            return self._encoded_one(written[0], transaction)
         now_ms = self.now_ms()
         return build_plain_batch([(now_ms, encode_key(record), encode_value(record)) for record in written])
+
+    def _encoded_one(self, record: TransactionRecord, transaction: Transaction) -> bytearray:
+        """The batch of a record that is not a tombstone, with the time at which its transaction was updated."""
+        if 0 < len(transaction.partitions) <= FORM_PARTITIONS_MAX:
+            form = self._forms.get(record.transactional_id)
+            batch = None if form is None else form.batch(transaction)
+            return batch or self._learn(record, transaction)
+        return build_one_record_batch(encode_key(record), encode_value(record), transaction.updated_ms)
 
     def _learn(self, record: TransactionRecord, transaction: Transaction) -> bytearray:
         """Encode a record of a form that its transactional id did not have last."""

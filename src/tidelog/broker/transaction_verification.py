@@ -117,25 +117,15 @@ class TransactionVerification:
         Of the second protocol only: there the first batch has sequence 0, so that none can be overtaken. What is not
         to be answered now is asked for once more by `hold`, which does no harm.
         """
-        verifications = leader.log.producers.verifications
-        if verifications.has_agreed(ProducerId(producer_id), epoch):
-            return True
         host = self._coordinator.led_host(transactional_id)
         if version < FIRST_PRODUCE_VERSION_THAT_ADDS or host is None or not host.runs_at_once:
             return False
-        now_ms = self._now_ms()
         producer = Producer(ProducerId(producer_id), ProducerEpoch(epoch))
-        verification = verifications.begin(producer.id, epoch, 0, starts_at_zero=True, now_ms=now_ms)
-        partitions = frozenset((leader.log.partition,))
         try:
-            host.run_at_once(
-                lambda shard: add_partitions(
-                    shard, transactional_id, producer, partitions, EPOCH_BUMPING_VERSION, now_ms
-                )
-            )
+            host.begin_at_once(transactional_id, producer, leader.log.partition, self._now_ms())
         except ProtocolError:
             return False
-        return verifications.agreed(producer.id, verification, ErrorCode.NONE)
+        return True
 
     def settle(
         self,

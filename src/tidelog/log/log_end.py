@@ -30,7 +30,7 @@ from tidelog.wire.batch import (
     read_header,
     write_base_offset_and_epoch,
 )
-from tidelog.wire.batch_run import BatchRun
+from tidelog.wire.batch_run import BatchRun, pack_stamp
 
 # No timestamp is smaller: with this as the limit every batch takes the slow path, where the decision is made properly.
 ASK_EVERY_TIME: Final = -(2**63)
@@ -46,7 +46,6 @@ class LogEnd:
         "_epochs_before",
         "_failure",
         "_is_as_closed",
-        "_next_offset",
         "_roll_timestamp",
         "_segments",
         "_staged_count",
@@ -57,6 +56,7 @@ class LogEnd:
         "end_offset",
         "epochs",
         "is_read_only",
+        "next_offset",
         "open_files",
         "partition",
         "producers",
@@ -82,7 +82,8 @@ class LogEnd:
         self._segments = Segments(state.segments, directory, open_files, clock)
         self._active = self._segments.active
         self.start_offset = state.start_offset
-        self.end_offset = self._next_offset = state.end_offset
+        # Behind what is written, and behind what is staged, too: what the next batch gets.
+        self.end_offset = self.next_offset = state.end_offset
         files = open_files.files
         self._durability = Durability(self._segments, state.recovery_point, files, directory, clock.now_ms())
         self.epochs = state.epochs
@@ -110,7 +111,7 @@ class LogEnd:
 
         When a new segment is due, what is staged is written first; LogWriteFailed says from which offset on it is lost.
         """
-        base = self._next_offset
+        base = self.next_offset
         length = header.batch_length + LENGTH_OVERHEAD_BYTES
         last = base + header.last_offset_delta
         timestamp = header.max_timestamp
@@ -128,13 +129,8 @@ class LogEnd:
         if leader_epoch != self.epochs.latest:
             self._stage_epoch(leader_epoch, base)
         self._staged_count += 1
-        self._next_offset = Offset(last + 1)
+        self.next_offset = Offset(last + 1)
         return base
-
-    @property
-    def next_offset(self) -> Offset:
-        """What the next batch that is staged will get."""
-        return self._next_offset
 
     @property
     def takes_runs(self) -> bool:
@@ -148,7 +144,7 @@ class LogEnd:
         epoch may begin within: so a run is written as a whole, or not at all.
         """
         segment = self._active
-        base = self._next_offset
+        base = self.next_offset
         if (
             segment.staged_size + size_bytes > segment.full_at
             or latest > self._roll_timestamp
@@ -169,7 +165,7 @@ class LogEnd:
         if run.producer_id >= 0:
             self.producers.staged_run(run, offsets)
         self._staged_count += count
-        self._next_offset = end
+        self.next_offset = end
         return offsets
 
     def write_staged(self) -> None:
@@ -185,13 +181,39 @@ class LogEnd:
             self._lose_staged(error)
         self._staged_count = 0
         self._epochs_before = None
-        self.end_offset = self._next_offset
+        self.end_offset = self.next_offset
         producers = self.producers
+        # What `producers.written` does, without the call.
         producers.staged_runs = 0
         if producers.before:
-            producers.written()
+            producers.before.clear()
         if self._aborted.staged or self._aborted.unnoted:
             self._aborted.written(self._active.transaction_index)
+
+    def append_alone(self, batch: bytearray, timestamp_ms: int, leader_epoch: LeaderEpoch) -> Offset | None:
+        """Write a batch of one record of this time, without a producer: the same as `stage` and `write_staged`.
+
+        Gives the offset after it. None, and nothing is done, when others are staged, or a new segment or epoch may
+        begin. Raises LogWriteFailed.
+        """
+        base, segment, length = self.next_offset, self._active, len(batch)
+        if (
+            self._staged_count
+            or self._failure is not None
+            or segment.staged_size + length > segment.full_at
+            or timestamp_ms > self._roll_timestamp
+            or base > segment.last_offset_max
+            or leader_epoch != self.epochs.latest
+        ):
+            return None
+        pack_stamp(batch, 0, base, length - LENGTH_OVERHEAD_BYTES, leader_epoch)
+        segment.stage(batch, length, base, timestamp_ms)
+        try:
+            segment.write_staged()
+        except OSError as error:
+            self._lose_staged(error)
+        self.next_offset = self.end_offset = Offset(base + 1)
+        return self.end_offset
 
     def begin_epoch(self, epoch: LeaderEpoch) -> None:
         """This replica leads from here on: what epochs before it have elsewhere beyond this end never was."""
@@ -208,7 +230,7 @@ class LogEnd:
         while position < len(view):
             header = read_header(view, position)
             base, last = Offset(header.base_offset), header.base_offset + header.last_offset_delta
-            assert base >= self._next_offset, f"batch at {base} before the end {self._next_offset} of {self.partition}"
+            assert base >= self.next_offset, f"batch at {base} before the end {self.next_offset} of {self.partition}"
             length = header.batch_length + LENGTH_OVERHEAD_BYTES
             timestamp = header.max_timestamp
             segment = self._active
@@ -227,7 +249,7 @@ class LogEnd:
             if header.leader_epoch > self.epochs.latest:
                 self._stage_epoch(LeaderEpoch(header.leader_epoch), base)
             self._staged_count += 1
-            self._next_offset = Offset(last + 1)
+            self.next_offset = Offset(last + 1)
             position += length
         self.write_staged()
         return self.end_offset
@@ -253,7 +275,7 @@ class LogEnd:
     def _lose_staged(self, error: OSError) -> None:
         first_lost = self.end_offset
         self._staged_count = 0
-        self._next_offset = first_lost
+        self.next_offset = first_lost
         self._roll_timestamp = ASK_EVERY_TIME
         self.producers.not_written(first_lost)
         if self._epochs_before is not None:
@@ -267,13 +289,13 @@ class LogEnd:
 
     def _skip_to(self, base: Offset) -> None:
         """What is too far from the end begins a segment of its own. A recovery must not take that for a hole: sync."""
-        if base - self._next_offset > SKIP_WITHIN_SEGMENTS_MAX:
+        if base - self.next_offset > SKIP_WITHIN_SEGMENTS_MAX:
             self.write_staged()
             try:
                 self.flush()
             except LogFlushFailed:
                 self._raise_if_failed()
-            self._next_offset = base
+            self.next_offset = base
 
     def _make_room(self, length: int, last: int, timestamp: int) -> Segment:
         """The segment that takes this batch: the active one, or a new one after it."""
@@ -289,7 +311,7 @@ class LogEnd:
             segment.prepare_to_append()
             if roll_is_due(segment, length, last, timestamp, self.config.segment_ms, self.clock):
                 self.write_staged()
-                segment = self._roll(self._next_offset)
+                segment = self._roll(self.next_offset)
         except OSError as error:
             self._active.drop_staged()
             self._lose_staged(error)

@@ -202,7 +202,7 @@ class PartitionLog(LogEnd):
                 self.open_files.files.sync_directory(self.directory)
             self._active = self._segments.active
             self._active.truncate_to(offset)
-            self.end_offset = self._next_offset = self._active.next_offset()
+            self.end_offset = self.next_offset = self._active.next_offset()
             # The start may lie within the batch that is gone as a whole.
             self.start_offset = min(self.start_offset, self.end_offset)
             self.lower_recovery_point(self.end_offset)
@@ -219,7 +219,7 @@ class PartitionLog(LogEnd):
             self._active = self._segments.start_again(offset, self.config, self.config.file_delete_delay_ms)
             self._durability.restart_at(offset)
             self.open_files.files.sync_directory(self.directory)
-            self.start_offset = self.end_offset = self._next_offset = offset
+            self.start_offset = self.end_offset = self.next_offset = offset
             self.epochs.clear()
             for known in self.snapshots.offsets:
                 self.snapshots.remove(known)

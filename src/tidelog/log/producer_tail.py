@@ -22,33 +22,25 @@ KeptRun: TypeAlias = tuple[int, Offset, Sequence[int], Sequence[int]]
 class ProducerTail:
     """`next_sequence`, `epoch` and `transactional` (the flag, or 0) are what the next batch must have to go on.
 
-    Others may ask for `entry` from their threads: all that changes for it is the list of runs.
+    Others may ask for `entry` from their threads: all that changes for it is the list of runs, which follow `known`.
     """
 
-    __slots__ = ("_entry", "epoch", "next_sequence", "runs", "transactional")
+    __slots__ = ("epoch", "known", "next_sequence", "runs", "transactional")
 
     def __init__(self, entry: ProducerEntry) -> None:
-        self._entry = entry
+        self.known = entry
         self.epoch = entry.epoch
-        self.next_sequence = (entry.last_sequence + 1) & SEQUENCE_MASK
+        self.next_sequence = (entry.last_sequence + 1) & SEQUENCE_MASK if entry.batches else 0
         self.transactional = 0 if entry.transaction_first_offset == NO_OFFSET else TRANSACTIONAL_FLAG
         self.runs: list[KeptRun] = []
 
     @property
-    def transaction_first_offset(self) -> Offset:
-        return self._entry.transaction_first_offset
-
-    @property
-    def coordinator_epoch(self) -> int:
-        return self._entry.coordinator_epoch
-
-    @property
     def last_timestamp(self) -> int:
-        return self.runs[-1][3][-1] if self.runs else self._entry.last_timestamp
+        return self.runs[-1][3][-1] if self.runs else self.known.last_timestamp
 
     def entry(self) -> ProducerEntry:
         """The producer as it is now."""
-        entry = self._entry
+        entry = self.known
         # No run is without a batch, so that five of them are enough.
         runs = self.runs[-REMEMBERED_BATCHES:]
         if not runs:
@@ -67,7 +59,7 @@ class ProducerTail:
 
     def copy(self) -> ProducerTail:
         """The same, which others do not change."""
-        copied = ProducerTail(self._entry)
+        copied = ProducerTail(self.known)
         copied.next_sequence = self.next_sequence
         copied.runs = list(self.runs)
         return copied
@@ -79,7 +71,7 @@ class ProducerTail:
             return
         while runs and runs[-1][1] > first_lost:
             runs.pop()
-        self.next_sequence = runs[-1][0] if runs else (self._entry.last_sequence + 1) & SEQUENCE_MASK
+        self.next_sequence = runs[-1][0] if runs else (self.known.last_sequence + 1) & SEQUENCE_MASK
 
 
 def _batches_of(run: KeptRun) -> list[ProducedBatch]:

@@ -101,25 +101,30 @@ class Producers:
             )
         return None
 
-    def is_next(self, run: BatchRun) -> bool:
-        """Whether the first batch of a run is the next of its producer, and nothing else is to be said."""
+    def is_next(self, run: BatchRun, has_agreed: bool = False) -> bool:
+        """Whether the first batch of a run is the next of its producer, and nothing else is to be said.
+
+        `has_agreed`: the coordinator of a transaction of the second protocol, whose first batch has sequence 0, has
+        said just now that it may begin with it.
+        """
         tail = self._tails.get(run.producer_id)
-        if (
-            tail is not None
-            and run.base_sequence == tail.next_sequence
-            and run.producer_epoch == tail.epoch
-            and run.attributes & TRANSACTIONAL_FLAG == tail.transactional
-        ):
-            return True
-        begins = run.attributes & TRANSACTIONAL_FLAG and not self.has_open_transaction(
-            run.producer_id, run.producer_epoch
-        )
-        if begins and not self.verifications.has_agreed(run.producer_id, run.producer_epoch):
-            return False  # What `check_begin` would say: every transaction is asked for once before it begins.
+        transactional = run.attributes & TRANSACTIONAL_FLAG
+        if tail is not None and run.base_sequence == tail.next_sequence and run.producer_epoch == tail.epoch:
+            if transactional == tail.transactional or (has_agreed and transactional):
+                return True
+            if transactional and not self.verifications.by_producer:
+                return False  # What is said below, sooner: so nearly every transaction begins.
+        begins = transactional and not self.has_open_transaction(run.producer_id, run.producer_epoch)
+        if begins:
+            if has_agreed:
+                if run.base_sequence:
+                    return False
+            elif not self.verifications.has_agreed(run.producer_id, run.producer_epoch):
+                return False  # What `check_begin` would say: every transaction is asked for once before it begins.
         try:
             if self.check(run) is not None:
                 return False
-            if begins:
+            if begins and not has_agreed:
                 self.check_begin(run)
         except ProtocolError:
             return False
@@ -173,10 +178,11 @@ class Producers:
                 ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"a marker for producer {producer_id} has epoch {epoch}, but epoch {tail.epoch} has written since",
             )
-        if coordinator_epoch < tail.coordinator_epoch:
+        newest = tail.known.coordinator_epoch
+        if coordinator_epoch < newest:
             raise ProtocolError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"a marker comes from coordinator epoch {coordinator_epoch}; the newest is {tail.coordinator_epoch}",
+                f"a marker comes from coordinator epoch {coordinator_epoch}; the newest is {newest}",
             )
 
     @staticmethod
@@ -258,14 +264,16 @@ class Producers:
         coordinator_epoch = -1
         transaction = NO_OFFSET
         if tail is not None:
-            coordinator_epoch = tail.coordinator_epoch
-            transaction = tail.transaction_first_offset
-            if tail.epoch == epoch:
-                batches = tail.entry().batches
+            known = tail.entry()
+            coordinator_epoch = known.coordinator_epoch
+            transaction = known.transaction_first_offset
+            if known.epoch == epoch:
+                batches = known.batches
         if first.attributes & TRANSACTIONAL_FLAG and transaction == NO_OFFSET:
             transaction = base_offset
             self._open[base_offset] = producer_id
-            self.verifications.end(producer_id)
+            if self.verifications.by_producer:
+                self.verifications.end(producer_id)
         if first.base_sequence < 0:
             unnumbered = ProducedBatch(NO_SEQUENCE, Offset(end - 1), end - base_offset - 1, timestamp)
             batches = (*batches[1 - REMEMBERED_BATCHES :], unnumbered)
@@ -287,12 +295,13 @@ class Producers:
         producer_id, epoch = ProducerId(header.producer_id), ProducerEpoch(header.producer_epoch)
         tail = self._tails.get(producer_id)
         self.before.setdefault(producer_id, tail)
-        self.verifications.end_by_marker(producer_id, epoch)
+        if self.verifications.by_producer:
+            self.verifications.end_by_marker(producer_id, epoch)
         batches = tail.entry().batches if tail is not None and tail.epoch == epoch else ()
         self._tails[producer_id] = ProducerTail(
             ProducerEntry(producer_id, epoch, batches, header.max_timestamp, marker.coordinator_epoch)
         )
-        first = NO_OFFSET if tail is None else tail.transaction_first_offset
+        first = NO_OFFSET if tail is None else tail.known.transaction_first_offset
         if first == NO_OFFSET:
             return None
         del self._open[first]
@@ -348,7 +357,7 @@ class Producers:
 
     def _find_open(self) -> None:
         self._open = {
-            tail.transaction_first_offset: producer_id
+            tail.known.transaction_first_offset: producer_id
             for producer_id, tail in self._tails.items()
             if tail.transactional
         }

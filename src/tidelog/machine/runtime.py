@@ -158,12 +158,16 @@ class Runtime(Generic[MachineT, RecordT]):
             records = result.records
             if records:
                 assert len(records) <= RECORDS_PER_BATCH_MAX, "what is written at once fits one batch"
-                end = append(records)
-                self.machine.replay(records, Offset(end - 1), self.epoch)
-                self.end = self.committed_end = end
+                self.written_at_once(records, append(records))
             return result.reply
         finally:
             self._running = False
+
+    def written_at_once(self, records: Sequence[RecordT], end: Offset) -> None:
+        """Replay records that were decided while this `is_settled`, and are written and safe: what `run_at_once` does
+        once its command has run."""
+        self.machine.replay(records, Offset(end - 1), self.epoch)
+        self.end = self.committed_end = end
 
     def committed(self, end: Offset) -> None:
         """The journal has made everything below `end` safe."""

@@ -26,6 +26,7 @@ from tidelog.replica.rewriting import BatchRewriter
 from tidelog.replica.throttle import is_throttled
 from tidelog.replica.waiting import AcksWaiter, WaitingAcks, Watcher
 from tidelog.wire.batch import (
+    LENGTH_OVERHEAD_BYTES,
     TRANSACTIONAL_FLAG,
     BatchHeader,
     check_produced_batch,
@@ -242,10 +243,11 @@ class PartitionLeader:
         """Whether `stage_run` is worth a try: nothing about single batches is looked at here."""
         return self._may_take_runs and self._refusal is None and self.log.takes_runs
 
-    def stage_run(self, run: BatchRun, answer: StagedAnswer, now_ms: int) -> list[Offset]:
+    def stage_run(self, run: BatchRun, answer: StagedAnswer, now_ms: int, *, has_agreed: bool = False) -> list[Offset]:
         """Take batches that were checked, all but their size and time: the same as `stage` for each, but cheaper.
 
         Gives the base offset of each, and the one after the last; none when the first is for `stage` to judge.
+        `has_agreed`: a transaction may begin with them, as its coordinator has said just now.
         """
         config = self.config
         views = run.views
@@ -262,7 +264,7 @@ class PartitionLeader:
         ):
             return []
         log = self.log
-        if run.producer_id >= 0 and not log.producers.is_next(run):
+        if run.producer_id >= 0 and not log.producers.is_next(run, has_agreed):
             return []
         offsets = log.stage_run(run, size_bytes, latest, self.epoch)
         if offsets:
@@ -290,12 +292,24 @@ class PartitionLeader:
         self.waiting_acks.add(end, waiter)
         return end
 
-    def append_own(self, batch: bytearray) -> Offset:
-        """Write a batch of the broker itself, and all that is staged before it, now; returns the offset after it.
+    def append_own(self, batch: bytearray, timestamp_ms: int) -> Offset:
+        """Write a batch of the broker itself, which is one record of this time, and all that is staged before it, now;
+        returns the offset after it.
 
         Nobody is told of it: it is for logs where this write alone makes it safe (`alone_is_enough`, and not
         `syncs_first`). Raises ProtocolError when it is not written.
         """
+        if not self._staged and not self.failed:
+            try:
+                written = self.log.append_alone(batch, timestamp_ms, self.epoch)
+            except LogWriteFailed as failure:
+                self._lose_staged(failure)
+                raise ProtocolError(ErrorCode.KAFKA_STORAGE_ERROR, "the log cannot be written") from failure
+            if written is not None:
+                self.staged_end_offset = written
+                self.records_in += 1
+                self._grew(Offset(written - 1), len(batch) - LENGTH_OVERHEAD_BYTES)
+                return written
         end = self._stage_own(batch)
         self._staged.append(OWN_BATCH)
         self.write_staged()
@@ -361,16 +375,20 @@ class PartitionLeader:
         if not self._staged:
             # It was written earlier in the turn, because somebody could not wait.
             return
-        log = self.log
-        end_before = log.end_offset
+        end_before = self.log.end_offset
         try:
-            log.write_staged()
+            self.log.write_staged()
         except LogWriteFailed as failure:
             self._lose_staged(failure)
         self._staged = []
         grown_bytes, self._staged_bytes = self._staged_bytes, 0
+        self._grew(end_before, grown_bytes)
+
+    def _grew(self, end_before: Offset, grown_bytes: int) -> None:
+        """So much was written behind this offset."""
         if self.failed or self.resigned:
             return
+        log = self.log
         self.bytes_in += grown_bytes
         if self.in_sync.followers:
             self.in_sync.grew(end_before)
@@ -426,8 +444,8 @@ class PartitionLeader:
     @property
     def alone_is_enough(self) -> bool:
         """Whether this broker's own write satisfies acks=all: it has the only replica."""
-        in_sync = self.in_sync
-        return not in_sync.followers and len(in_sync.isr) >= min(self.config.min_insync_replicas, len(in_sync.replicas))
+        # Then `min.insync.replicas`, which is never above the number of replicas, is reached by the leader.
+        return not self.in_sync.followers
 
     def _count(self, grown_bytes: int, own_end: Offset) -> None:
         self._unread_bytes += grown_bytes

@@ -22,6 +22,7 @@ from tidelog.transactions.states import ENDING, State
 from tidelog.transactions.transaction import (
     EPOCH_BUMPING_VERSION,
     FIRST_VERSION,
+    LAST_PRODUCER_EPOCH,
     NO_PRODUCER_EPOCH,
     Producer,
     Transaction,
@@ -62,6 +63,26 @@ def end_transaction(
     return _answer_retry(transaction, committed)
 
 
+def usual_end(
+    shard: TransactionShard, transactional_id: str, producer: Producer, committed: bool, now_ms: int
+) -> Transaction | None:
+    """What `end_transaction` makes of an open transaction of the second protocol; None when only it can tell.
+
+    The producer then goes on with the epoch that it says.
+    """
+    transaction = shard.transactions.get(transactional_id)
+    if (
+        transaction is None
+        or transaction.state is not State.ONGOING
+        or transaction.next_producer_id != NO_PRODUCER
+        or (transaction.producer_id, transaction.producer_epoch) != producer
+        or producer.epoch >= LAST_PRODUCER_EPOCH
+    ):
+        return None
+    state = State.PREPARE_COMMIT if committed else State.PREPARE_ABORT
+    return transaction.prepared(state, ProducerEpoch(producer.epoch + 1), None, now_ms, EPOCH_BUMPING_VERSION)
+
+
 def fence(
     shard: TransactionShard, transactional_id: str, transaction: Transaction, now_ms: int, reply: ReplyT | Again
 ) -> Outcome[ReplyT]:
@@ -89,6 +110,12 @@ def markers_written(shard: TransactionShard, ending: Ending, now_ms: int) -> Non
     if (transaction.producer_id, transaction.producer_epoch) != ending.producer:
         return
     shard.completed[ending.transactional_id] = transaction.completed(now_ms)
+
+
+def only_marker_written(shard: TransactionShard, transactional_id: str, prepared: Transaction, now_ms: int) -> None:
+    """The same as `markers_written`, for a transaction that is at hand."""
+    if shard.transactions.get(transactional_id) is prepared:
+        shard.completed[transactional_id] = prepared.completed(now_ms)
 
 
 def write_completed(shard: TransactionShard) -> Result[TransactionRecord, None]:

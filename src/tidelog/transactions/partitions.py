@@ -13,7 +13,7 @@ from tidelog.transactions.calls import Outcome, Step, answer
 from tidelog.transactions.records import TransactionRecord
 from tidelog.transactions.shard import TransactionShard, check_producer
 from tidelog.transactions.states import AT_REST, ENDING, State
-from tidelog.transactions.transaction import Producer, Transaction
+from tidelog.transactions.transaction import EPOCH_BUMPING_VERSION, Producer, Transaction
 
 
 def add_partitions(
@@ -34,6 +34,21 @@ def add_partitions(
     start_ms = now_ms if transaction.state in AT_REST else transaction.start_ms
     added = transaction.opened(transaction.partitions | partitions, start_ms, now_ms, version)
     return Result([TransactionRecord(transactional_id, added)], Step(None))
+
+
+def usual_begin(
+    shard: TransactionShard, transactional_id: str, producer: Producer, partition: TopicPartition, now_ms: int
+) -> Transaction | None:
+    """What `add_partitions` makes of a transaction that begins with a partition; None when only it can tell."""
+    transaction = shard.completed.get(transactional_id) or shard.transactions.get(transactional_id)
+    if (
+        transaction is None
+        or transaction.state not in AT_REST
+        or transaction.next_producer_id != NO_PRODUCER
+        or (transaction.producer_id, transaction.producer_epoch) != producer
+    ):
+        return None
+    return transaction.opened(frozenset((partition,)), now_ms, now_ms, EPOCH_BUMPING_VERSION)
 
 
 def verify_partitions(

@@ -7,8 +7,7 @@ Time-outs are data: whoever drives the shard submits `expiry.expire` whenever `n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
-from typing import Final
+from heapq import heappop, heappush
 
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset
@@ -24,10 +23,6 @@ from tidelog.transactions.transaction import (
     Transaction,
 )
 
-# Deadlines of transactions that ended in time stay in the heap until they come up, unless they are this many and most
-# of it.
-STALE_DEADLINES_KEPT_MAX: Final = 10_000
-
 
 class TransactionShard:
     """All that one coordinator knows. Built anew, and replayed, whenever leadership was lost."""
@@ -37,8 +32,10 @@ class TransactionShard:
         self.transactions: dict[str, Transaction] = {}
         # The leader epoch of the partition: markers of an older coordinator are refused.
         self.epoch = NO_EPOCH
-        # (deadline, transactional id); true only while it is what the transaction says.
+        # (deadline, transactional id); true only while it is what the transaction says. One for each id: that of a
+        # transaction that is over stands for the later one of the next, until it is reached.
         self._deadlines: list[tuple[int, str]] = []
+        self._noted: dict[str, int] = {}
         self.next_sweep_ms: int | None = None
         # Whether `next_deadline_ms` may be earlier than it was; taken back by whoever drives the shard.
         self.has_new_deadline = True
@@ -60,23 +57,16 @@ class TransactionShard:
                 self.transactions.pop(transactional_id, None)
                 self.two_phase_ids.discard(transactional_id)
                 continue
-            before = self.transactions.get(transactional_id)
             self.transactions[transactional_id] = transaction
             if transaction.timeout_ms == NO_TIMEOUT_MS:
                 self.two_phase_ids.add(transactional_id)
-            else:
-                self.two_phase_ids.discard(transactional_id)
-            if transaction.state is not State.ONGOING:
                 continue
-            deadline_ms = transaction.deadline_ms
-            if deadline_ms is not None and (before is None or before.deadline_ms != deadline_ms):
-                entry = (deadline_ms, transactional_id)
-                heap = self._deadlines
-                heappush(heap, entry)
-                if heap[0] is entry:
-                    self.has_new_deadline = True
-                if len(heap) > STALE_DEADLINES_KEPT_MAX:
-                    self._drop_stale_deadlines()
+            if self.two_phase_ids:
+                self.two_phase_ids.discard(transactional_id)
+            if transaction.state is State.ONGOING:
+                noted_ms = self._noted.get(transactional_id)
+                if noted_ms is None or transaction.start_ms + transaction.timeout_ms < noted_ms:
+                    self._note_deadline(transactional_id, transaction.start_ms + transaction.timeout_ms)
 
     def newest(self, transactional_id: str) -> Transaction | None:
         """The newest that is known of a transactional id; None when it is unknown."""
@@ -94,10 +84,16 @@ class TransactionShard:
         """When the next open transaction times out."""
         heap = self._deadlines
         while heap:
-            deadline_ms, transactional_id = heap[0]
-            if self._is_due_at(transactional_id, deadline_ms):
+            noted_ms, transactional_id = heap[0]
+            transaction = self.transactions.get(transactional_id)
+            deadline_ms = None if transaction is None else transaction.deadline_ms
+            if deadline_ms == noted_ms:
                 return deadline_ms
             heappop(heap)
+            if self._noted.get(transactional_id) == noted_ms:
+                del self._noted[transactional_id]
+                if deadline_ms is not None:
+                    self._note_deadline(transactional_id, deadline_ms)
         return None
 
     def timed_out(self, now_ms: int) -> str | None:
@@ -124,15 +120,12 @@ class TransactionShard:
             transactional_id, producer, transaction.is_commit, transaction.partitions, self.epoch, _version(transaction)
         )
 
-    def _is_due_at(self, transactional_id: str, deadline_ms: int) -> bool:
-        transaction = self.transactions.get(transactional_id)
-        return transaction is not None and transaction.deadline_ms == deadline_ms
-
-    def _drop_stale_deadlines(self) -> None:
-        heap = self._deadlines
-        if len(heap) > STALE_DEADLINES_KEPT_MAX + 2 * len(self.transactions):
-            heap[:] = {entry for entry in heap if self._is_due_at(entry[1], entry[0])}
-            heapify(heap)
+    def _note_deadline(self, transactional_id: str, deadline_ms: int) -> None:
+        entry = (deadline_ms, transactional_id)
+        self._noted[transactional_id] = deadline_ms
+        heappush(self._deadlines, entry)
+        if self._deadlines[0] is entry:
+            self.has_new_deadline = True
 
 
 def check_producer(transaction: Transaction, asker: Producer) -> None:

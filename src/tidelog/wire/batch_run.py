@@ -11,8 +11,8 @@ from struct import Struct
 from tidelog.model.ids import LeaderEpoch, Offset, ProducerId
 from tidelog.wire.batch import LENGTH_OVERHEAD_BYTES
 
-# The base offset, the length as it was, the leader epoch: one call writes them.
-_pack_stamp = Struct(">qii").pack_into
+# The base offset, the length as it was, the leader epoch: one call writes them at the front of a batch.
+pack_stamp = Struct(">qii").pack_into
 
 
 class BatchRun:
@@ -39,12 +39,12 @@ class BatchRun:
         views, record_counts = self.views, self.record_counts
         if len(views) == 1:
             (view,) = views
-            _pack_stamp(view, 0, base_offset, len(view) - LENGTH_OVERHEAD_BYTES, leader_epoch)
+            pack_stamp(view, 0, base_offset, len(view) - LENGTH_OVERHEAD_BYTES, leader_epoch)
             return [base_offset, Offset(base_offset + record_counts[0])]
         offset = base_offset
         offsets = [offset]
         for view, records_count in zip(views, record_counts, strict=True):
-            _pack_stamp(view, 0, offset, len(view) - LENGTH_OVERHEAD_BYTES, leader_epoch)
+            pack_stamp(view, 0, offset, len(view) - LENGTH_OVERHEAD_BYTES, leader_epoch)
             offset = Offset(offset + records_count)
             offsets.append(offset)
         return offsets

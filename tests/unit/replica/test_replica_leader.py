@@ -186,7 +186,7 @@ class Marker:
 def test_what_the_broker_appends_at_once_is_written_and_readable_with_that() -> None:
     leader, _ = alone()
     leader.stage(batch_of([b"before"], timestamp=NOW_MS), PartitionProduceResponse(0), NOW_MS)
-    assert leader.append_own(bytearray(batch_of([b"own"], timestamp=NOW_MS))) == 2
+    assert leader.append_own(bytearray(batch_of([b"own"], timestamp=NOW_MS)), NOW_MS) == 2
     assert leader.log.end_offset == leader.high_watermark == 2
     leader.write_staged()
     assert leader.log.end_offset == 2, "there is nothing left to write"
@@ -194,13 +194,13 @@ def test_what_the_broker_appends_at_once_is_written_and_readable_with_that() -> 
 
 def test_what_the_broker_cannot_append_at_once_is_not_there() -> None:
     leader, files = alone()
-    leader.append_own(bytearray(batch_of([b"own"], timestamp=NOW_MS)))
+    leader.append_own(bytearray(batch_of([b"own"], timestamp=NOW_MS)), NOW_MS)
     files.failures[files.operations + 1] = errno.ENOSPC
     with pytest.raises(ProtocolError) as refused:
-        leader.append_own(bytearray(batch_of([b"lost"], timestamp=NOW_MS)))
+        leader.append_own(bytearray(batch_of([b"lost"], timestamp=NOW_MS)), NOW_MS)
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert leader.log.end_offset == leader.high_watermark == 1
-    assert leader.append_own(bytearray(batch_of([b"again"], timestamp=NOW_MS))) == 2
+    assert leader.append_own(bytearray(batch_of([b"again"], timestamp=NOW_MS)), NOW_MS) == 2
 
 
 def test_what_is_late_is_in_time_when_somebody_else_comes() -> None:

@@ -21,10 +21,20 @@ class EndTxnHandler:
     def __init__(self, transactions: TransactionCoordinator) -> None:
         self._transactions = transactions
 
-    def __call__(self, call: Call, request: EndTxnRequest) -> None:
+    def __call__(self, call: Call, request: EndTxnRequest) -> EndTxnResponse | None:
         version = call.header.api_version
-        client_version = EPOCH_BUMPING_VERSION if version >= FIRST_VERSION_WITH_NEW_EPOCH else FIRST_VERSION
         producer = Producer(ProducerId(request.producer_id), ProducerEpoch(request.producer_epoch))
+        client_version = FIRST_VERSION
+        if version >= FIRST_VERSION_WITH_NEW_EPOCH:
+            client_version = EPOCH_BUMPING_VERSION
+            host = self._transactions.led_host(request.transactional_id)
+            if host is not None and host.runs_at_once:
+                try:
+                    ended = host.end_at_once(request.transactional_id, producer, request.committed)
+                except ProtocolError as error:
+                    return EndTxnResponse(error_code=error_code(error, version, FIRST_VERSION_WITH_FENCED))
+                if ended is not None:
+                    return EndTxnResponse(producer_id=ended.producer_id, producer_epoch=ended.producer_epoch)
 
         def answer(outcome: Producer | ProtocolError) -> None:
             if isinstance(outcome, ProtocolError):
@@ -39,3 +49,4 @@ class EndTxnHandler:
             ),
             answer,
         )
+        return None
