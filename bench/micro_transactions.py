@@ -15,7 +15,7 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import median
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from rich.progress import track
 from rich.table import Table
 
 from bench.generators.transaction_lots import END_VERSION, PRODUCE_VERSION, Kind, Load, Producer
+from bench.micro import NoPoller
 from bench.topics import Topic
 from harness.raw_client import RawClient, create_topic
 from tidelog.broker.assembly import BrokerNode
@@ -44,20 +45,6 @@ LOTS: Final = 400
 REUSED: Final = (1 << 18) - 1
 FRAME_BYTES_MAX: Final = 1 << 20
 RECEIVE_BYTES: Final = 1 << 16
-
-
-class NoPoller:
-    """The benchmark itself says when a connection may read."""
-
-    def add_reader(self, fd: int, callback: Callable[[], object]) -> None: ...
-
-    def remove_reader(self, fd: int) -> bool:
-        return True
-
-    def add_writer(self, fd: int, callback: Callable[[], object]) -> None: ...
-
-    def remove_writer(self, fd: int) -> bool:
-        return True
 
 
 class WritesOver:

@@ -131,7 +131,7 @@ LOOKING: Final = [
     "kafka-features downgrade --feature transaction.version=1 --dry-run",
     "kafka-features version-mapping --release-version 4.0",
     "kafka-features feature-dependencies --feature eligible.leader.replicas.version=1 --feature group.version=1",
-    "kafka-console-consumer --topic orders --partition 0 --offset 2 --timeout-ms 1000",
+    "kafka-console-consumer --topic orders --partition 0 --offset 2 --timeout-ms 5000",
     "kafka-console-consumer --topic orders --from-beginning --max-messages 40 --formatter-property print.key=true "
     "--formatter-property print.timestamp=true --formatter-property print.headers=true "
     "--formatter-property print.partition=true --formatter-property print.offset=true "

@@ -22,6 +22,8 @@ from harness.waiting import wait_until
 SECONDS_MAX = 120
 WAIT_SECONDS_MAX = 40
 JAVA = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+# Left alone it gives up after five seconds, in which a busy machine may not even have loaded its classes.
+PATIENTLY = ("--timeout", "60000")
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"}
 
 
@@ -33,7 +35,8 @@ class Commands:
     folder: Path
 
     def java(self, arguments: str) -> tuple[int, str]:
-        return self._run([*java_command(JAVA), "--bootstrap-server", self.bootstrap_servers], arguments)
+        command = [*java_command(JAVA), "--bootstrap-server", self.bootstrap_servers, *PATIENTLY]
+        return self._run(command, arguments)
 
     def ours(self, arguments: str) -> tuple[int, str]:
         program = [sys.executable, "-m", "tidelog", "kafka-consumer-groups"]

@@ -37,7 +37,7 @@ def test_apache_kafkas_tools_read_our_transaction_log(start_broker: Callable[...
     transact(broker.bootstrap_servers, topic, True, name="silent id")
 
     printed = JavaTools(broker.bootstrap_servers).console_consumer(
-        *("--topic", "__transaction_state", "--from-beginning", "--timeout-ms", "5000"),
+        *("--topic", "__transaction_state", "--from-beginning", "--timeout-ms", "15000"),
         *("--formatter", "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter"),
         check=False,
     )

@@ -80,9 +80,6 @@ class JavaTools:
     def consumer_performance(self, *arguments: str) -> str:
         return self._run("org.apache.kafka.tools.ConsumerPerformance", *arguments)
 
-    def consumer_groups(self, *arguments: str, check: bool = True) -> str:
-        return self._run("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", *arguments, check=check)
-
     def producer_performance(self, *arguments: str) -> str:
         return self._run("org.apache.kafka.tools.ProducerPerformance", *arguments)
 

@@ -13,7 +13,7 @@ import pytest
 from harness.transaction_scenarios import SLOW_DISK, run
 from harness.transaction_world import Violation
 from tidelog.broker import transaction_shard
-from tidelog.broker.local_end import OnlyMarker
+from tidelog.broker.local_end import ExpectedMarker, LocalEnd
 from tidelog.broker.partition_journal import PartitionJournal
 from tidelog.broker.transaction_request import TransactionRequest
 from tidelog.broker.transaction_verification import TransactionVerification
@@ -137,12 +137,12 @@ def decisions_that_are_answered_before_they_are_written(patch: pytest.MonkeyPatc
     patch.setattr(PartitionJournal, "append_now", lambda self, batch, _: self._leader.stage_own(batch, Nobody()))
 
 
-def ends_whose_only_marker_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(OnlyMarker, "stage_expected", OnlyMarker.replicated)
+def ends_whose_markers_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ExpectedMarker, "stage_expected", lambda self: self._end.replicated())
 
 
-def ends_whose_only_marker_fails_and_is_not_tried_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(OnlyMarker, "failed", lambda _: None)
+def ends_whose_markers_count_though_their_write_failed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LocalEnd, "failed", LocalEnd.replicated)
 
 
 def coordinators_that_trust_the_page_cache(patch: pytest.MonkeyPatch) -> None:
@@ -209,8 +209,8 @@ MUTANTS: dict[Mutate, int] = {
     offsets_that_count_at_once: 1,
     answers_before_they_are_safe: 1,
     decisions_that_are_answered_before_they_are_written: 1,
-    ends_whose_only_marker_is_forgotten: 1,
-    ends_whose_only_marker_fails_and_is_not_tried_again: FULL_DISK,
+    ends_whose_markers_are_forgotten: 1,
+    ends_whose_markers_count_though_their_write_failed: FULL_DISK,
     coordinators_that_trust_the_page_cache: SLOW_DISK,
     late_ends_that_end_the_next_transaction: 1,
     takeovers_that_leave_the_old_transaction_open: 1,

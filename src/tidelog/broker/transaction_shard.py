@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from tidelog.broker.known_forms import KnownForms
-from tidelog.broker.local_end import Led, LocalEnd, OnlyMarker, only_leader
+from tidelog.broker.local_end import Led, LocalEnd
 from tidelog.broker.logs import log
 from tidelog.broker.marker_waits import MarkerWaits
 from tidelog.broker.partition_journal import PartitionJournal
@@ -24,7 +24,7 @@ from tidelog.replica.leader import PartitionLeader
 from tidelog.transactions.batch_form import BatchForm
 from tidelog.transactions.calls import Ending, Step
 from tidelog.transactions.codec import decode_record, encode_key, encode_value
-from tidelog.transactions.end import markers_written, only_marker_written, usual_end, write_completed
+from tidelog.transactions.end import markers_written, usual_end, write_completed
 from tidelog.transactions.expiry import expire, loaded
 from tidelog.transactions.partitions import add_partitions, usual_begin
 from tidelog.transactions.records import TransactionRecord
@@ -58,7 +58,6 @@ class TransactionShardHost:
         forms: KnownForms[str, BatchForm],
         on_failed: Callable[[TransactionShardHost], None],
     ) -> None:
-        self._leader = leader
         self.now_ms = now_ms
         self.take_producer_id = take_producer_id
         self._led = led
@@ -68,7 +67,7 @@ class TransactionShardHost:
         self._timers = timers
         self._completing: Timer | None = None
         # Ends whose markers are on their way, by transactional id.
-        self._senders: dict[str, LocalEnd | OnlyMarker | MarkerSender] = {}
+        self._senders: dict[str, LocalEnd | MarkerSender] = {}
         # Requests that wait for the markers of a transaction, by transactional id.
         self._waiting: MarkerWaits[TransactionRequest[Any]] = MarkerWaits(timers, now_ms)
         self._journal = PartitionJournal(leader, self._committed, lambda: on_failed(self))
@@ -126,9 +125,7 @@ class TransactionShardHost:
     @property
     def runs_at_once(self) -> bool:
         """Whether this broker's own write makes records safe, and nobody waits for anything that was written before."""
-        leader = self._leader
-        # The last two are `journal.writes_at_once`.
-        return self._runtime.is_settled and not leader.in_sync.followers and not leader.syncs_first
+        return self._runtime.is_settled and self._journal.writes_at_once
 
     def run_at_once(self, query: Callable[[TransactionShard], Result[TransactionRecord, ReplyT]]) -> ReplyT:
         """Run a command while the host `runs_at_once`; gives its reply. Raises ProtocolError; then nothing is done."""
@@ -138,53 +135,51 @@ class TransactionShardHost:
             self._update_deadline()
         return reply
 
-    # What nearly all transactions of the second protocol are, in fewer steps. Only while the host `runs_at_once`.
+    # What nearly all transactions of the second protocol are, in fewer steps.
 
-    def begin_at_once(self, transactional_id: str, producer: Producer, partition: TopicPartition, now_ms: int) -> None:
-        """Add a partition to the transaction of a producer, which may begin with it. Raises ProtocolError."""
-        shard = self._runtime.machine
-        begun = usual_begin(shard, transactional_id, producer, partition, now_ms)
-        if begun is not None:
-            self._write_at_once(transactional_id, begun)
-            return
+    def begin_at_once(self, transactional_id: str, producer: Producer, partition: TopicPartition, now_ms: int) -> bool:
+        """Add a partition to the transaction of a producer, which may begin with it. False when it is not added now."""
+        if not self.runs_at_once:
+            return False
+        begun = usual_begin(self.shard, transactional_id, producer, partition, now_ms)
         partitions = frozenset((partition,))
-        self.run_at_once(
-            lambda shard: add_partitions(shard, transactional_id, producer, partitions, EPOCH_BUMPING_VERSION, now_ms)
-        )
+        try:
+            if begun is not None:
+                self._write_at_once(transactional_id, begun)
+            else:
+                self.run_at_once(
+                    lambda shard: add_partitions(
+                        shard, transactional_id, producer, partitions, EPOCH_BUMPING_VERSION, now_ms
+                    )
+                )
+        except ProtocolError:
+            return False
+        return True
 
     def end_at_once(self, transactional_id: str, producer: Producer, committed: bool) -> Transaction | None:
-        """End a transaction whose marker this turn writes, before anybody can look for it.
+        """End a transaction whose markers this turn writes, before anybody can look for them.
 
         None, and nothing is done, for all others. Raises ProtocolError when it cannot be written.
         """
-        shard = self._runtime.machine
+        if not self.runs_at_once:
+            return None
         now_ms = self.now_ms()
-        prepared = usual_end(shard, transactional_id, producer, committed, now_ms)
-        leader = None if prepared is None else only_leader(self._led, prepared, shard.epoch)
-        if prepared is None or leader is None:
+        prepared = usual_end(self.shard, transactional_id, producer, committed, now_ms)
+        if prepared is None:
+            return None
+        end = LocalEnd(self.shard.ending_of(transactional_id, prepared), self._ended_here)
+        if not end.find_leaders(self._led) or not end.ends_with_turn:
             return None
         self._write_at_once(transactional_id, prepared)
-        marker = OnlyMarker(self, leader, transactional_id, prepared, shard.epoch, now_ms)
-        self._senders[transactional_id] = marker
-        leader.expect_own(marker, is_late=True)
+        self._senders[transactional_id] = end
+        end.promise(now_ms)
         return prepared
 
     def _write_at_once(self, transactional_id: str, transaction: Transaction) -> None:
         record = TransactionRecord(transactional_id, transaction)
-        end = self._journal.append_now(self._encoded_one(record, transaction), transaction.updated_ms)
-        runtime = self._runtime
-        runtime.written_at_once((record,), end)
-        if runtime.machine.has_new_deadline:
+        self._runtime.written_at_once((record,), self._append_now((record,)))
+        if self._runtime.machine.has_new_deadline:
             self._update_deadline()
-
-    def only_marker_written(self, marker: OnlyMarker) -> None:
-        transactional_id = marker.transactional_id
-        self._senders.pop(transactional_id, None)
-        only_marker_written(self._runtime.machine, transactional_id, marker.prepared, marker.now_ms)
-        self._complete(transactional_id)
-
-    def only_marker_failed(self, marker: OnlyMarker) -> None:
-        self._sender(self.shard.ending_of(marker.transactional_id, marker.prepared)).send_later()
 
     def _submit(
         self,
@@ -247,12 +242,9 @@ class TransactionShardHost:
     def _delivered(self, ending: Ending, now_ms: int) -> None:
         self._senders.pop(ending.transactional_id, None)
         markers_written(self.shard, ending, now_ms)
-        self._complete(ending.transactional_id)
-
-    def _complete(self, transactional_id: str) -> None:
         if self._completing is None:
             self._completing = self._timers.call_later(COMPLETE_AFTER_SECONDS, self._write_completed)
-        for request in self._waiting.ended(transactional_id):
+        for request in self._waiting.ended(ending.transactional_id):
             request.ended()
 
     def _write_completed(self) -> None:

@@ -118,14 +118,10 @@ class TransactionVerification:
         to be answered now is asked for once more by `hold`, which does no harm.
         """
         host = self._coordinator.led_host(transactional_id)
-        if version < FIRST_PRODUCE_VERSION_THAT_ADDS or host is None or not host.runs_at_once:
+        if version < FIRST_PRODUCE_VERSION_THAT_ADDS or host is None:
             return False
         producer = Producer(ProducerId(producer_id), ProducerEpoch(epoch))
-        try:
-            host.begin_at_once(transactional_id, producer, leader.log.partition, self._now_ms())
-        except ProtocolError:
-            return False
-        return True
+        return host.begin_at_once(transactional_id, producer, leader.log.partition, self._now_ms())
 
     def settle(
         self,

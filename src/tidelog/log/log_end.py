@@ -182,11 +182,8 @@ class LogEnd:
         self._staged_count = 0
         self._epochs_before = None
         self.end_offset = self.next_offset
-        producers = self.producers
-        # What `producers.written` does, without the call.
-        producers.staged_runs = 0
-        if producers.before:
-            producers.before.clear()
+        if self.producers.has_staged:
+            self.producers.written()
         if self._aborted.staged or self._aborted.unnoted:
             self._aborted.written(self._active.transaction_index)
 

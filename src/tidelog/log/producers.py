@@ -109,11 +109,13 @@ class Producers:
         """
         tail = self._tails.get(run.producer_id)
         transactional = run.attributes & TRANSACTIONAL_FLAG
-        if tail is not None and run.base_sequence == tail.next_sequence and run.producer_epoch == tail.epoch:
-            if transactional == tail.transactional or (has_agreed and transactional):
-                return True
-            if transactional and not self.verifications.by_producer:
-                return False  # What is said below, sooner: so nearly every transaction begins.
+        if (
+            tail is not None
+            and run.base_sequence == tail.next_sequence
+            and run.producer_epoch == tail.epoch
+            and (transactional == tail.transactional or (has_agreed and transactional))
+        ):
+            return True
         begins = transactional and not self.has_open_transaction(run.producer_id, run.producer_epoch)
         if begins:
             if has_agreed:
@@ -207,20 +209,7 @@ class Producers:
         counts, timestamps = run.record_counts, run.max_timestamps
         if len(counts) > REMEMBERED_BATCHES:
             counts, timestamps = counts[-REMEMBERED_BATCHES:], timestamps[-REMEMBERED_BATCHES:]
-        tail = self._tails.get(run.producer_id)
-        if (
-            tail is None
-            or tail.epoch != run.producer_epoch
-            or len(tail.runs) >= KEPT_RUNS_MAX
-            or (tail.transactional != run.attributes & TRANSACTIONAL_FLAG or self._lost)
-        ):
-            self._stage(run, offsets[0], offsets[-1], counts, timestamps)
-            return
-        # All that `_stage` has to do for a producer that goes on.
-        base, end = offsets[0], offsets[-1]
-        tail.next_sequence = sequence = (run.base_sequence + end - base) & SEQUENCE_MASK
-        tail.runs.append((sequence, end, counts, timestamps))
-        self.staged_runs += 1
+        self._stage(run, offsets[0], offsets[-1], counts, timestamps)
 
     def _stage(
         self,
@@ -272,8 +261,7 @@ class Producers:
         if first.attributes & TRANSACTIONAL_FLAG and transaction == NO_OFFSET:
             transaction = base_offset
             self._open[base_offset] = producer_id
-            if self.verifications.by_producer:
-                self.verifications.end(producer_id)
+            self.verifications.end(producer_id)
         if first.base_sequence < 0:
             unnumbered = ProducedBatch(NO_SEQUENCE, Offset(end - 1), end - base_offset - 1, timestamp)
             batches = (*batches[1 - REMEMBERED_BATCHES :], unnumbered)
@@ -295,8 +283,7 @@ class Producers:
         producer_id, epoch = ProducerId(header.producer_id), ProducerEpoch(header.producer_epoch)
         tail = self._tails.get(producer_id)
         self.before.setdefault(producer_id, tail)
-        if self.verifications.by_producer:
-            self.verifications.end_by_marker(producer_id, epoch)
+        self.verifications.end_by_marker(producer_id, epoch)
         batches = tail.entry().batches if tail is not None and tail.epoch == epoch else ()
         self._tails[producer_id] = ProducerTail(
             ProducerEntry(producer_id, epoch, batches, header.max_timestamp, marker.coordinator_epoch)
@@ -307,6 +294,11 @@ class Producers:
         del self._open[first]
         self.ended[first] = offset
         return CompletedTransaction(producer_id, first, offset, not marker.is_commit)
+
+    @property
+    def has_staged(self) -> bool:
+        """Whether anything was staged and is not `written`."""
+        return self.staged_runs > 0 or bool(self.before)
 
     def written(self) -> None:
         """Everything staged is in the log."""

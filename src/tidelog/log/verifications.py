@@ -31,13 +31,13 @@ class Verification:
 class Verifications:
     """The verifications of one partition, by producer."""
 
-    __slots__ = ("by_producer",)
+    __slots__ = ("_by_producer",)
 
     def __init__(self) -> None:
-        self.by_producer: dict[ProducerId, Verification] = {}
+        self._by_producer: dict[ProducerId, Verification] = {}
 
     def __len__(self) -> int:
-        return len(self.by_producer)
+        return len(self._by_producer)
 
     def begin(
         self, producer_id: ProducerId, epoch: int, sequence: int, *, starts_at_zero: bool, now_ms: int
@@ -46,9 +46,9 @@ class Verifications:
 
         While it lasts, no batch of a producer of which nothing is known here overtakes one with a lower sequence.
         """
-        known = self.by_producer.get(producer_id)
+        known = self._by_producer.get(producer_id)
         if known is None or epoch > known.epoch:
-            self.by_producer[producer_id] = known = Verification(epoch, sequence, starts_at_zero, now_ms)
+            self._by_producer[producer_id] = known = Verification(epoch, sequence, starts_at_zero, now_ms)
         elif epoch == known.epoch:
             known.lowest_sequence = min(known.lowest_sequence, sequence)
         return known
@@ -56,16 +56,16 @@ class Verifications:
     def agreed(self, producer_id: ProducerId, verification: Verification, outcome: ErrorCode) -> bool:
         """The coordinator has answered. False when the verification is over: then the answer counts for nothing."""
         verification.outcome = outcome
-        return self.by_producer.get(producer_id) is verification
+        return self._by_producer.get(producer_id) is verification
 
     def has_agreed(self, producer_id: ProducerId, epoch: int) -> bool:
         """Whether the coordinator has agreed to a transaction that has not begun here yet."""
-        known = self.by_producer.get(producer_id)
+        known = self._by_producer.get(producer_id)
         return known is not None and known.epoch == epoch and known.outcome is ErrorCode.NONE
 
     def check(self, header: BatchHeader | BatchRun, is_known: bool) -> None:
         """Whether this batch may begin a transaction; raises what the producer is to be told when not."""
-        verification = self.by_producer.get(ProducerId(header.producer_id))
+        verification = self._by_producer.get(ProducerId(header.producer_id))
         if verification is None or verification.epoch != header.producer_epoch or verification.outcome is None:
             raise ProtocolError(
                 ErrorCode.INVALID_TXN_STATE,
@@ -89,7 +89,7 @@ class Verifications:
 
     def end(self, producer_id: ProducerId) -> None:
         """The transaction has begun."""
-        self.by_producer.pop(producer_id, None)
+        self._by_producer.pop(producer_id, None)
 
     def end_by_marker(self, producer_id: ProducerId, epoch: int) -> None:
         """A transaction was ended, perhaps before it could begin here.
@@ -97,12 +97,12 @@ class Verifications:
         In the second protocol a marker has the epoch of the transaction that comes next, which it does not concern: it
         may be one that a coordinator writes again, while the producer has gone on.
         """
-        known = self.by_producer.get(producer_id)
+        known = self._by_producer.get(producer_id)
         if known is not None and not (known.starts_at_zero and known.epoch >= epoch):
-            del self.by_producer[producer_id]
+            del self._by_producer[producer_id]
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that asked and never came back."""
-        for producer_id, verification in list(self.by_producer.items()):
+        for producer_id, verification in list(self._by_producer.items()):
             if now_ms - verification.began_ms >= expiration_ms:
-                del self.by_producer[producer_id]
+                del self._by_producer[producer_id]

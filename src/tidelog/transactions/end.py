@@ -112,12 +112,6 @@ def markers_written(shard: TransactionShard, ending: Ending, now_ms: int) -> Non
     shard.completed[ending.transactional_id] = transaction.completed(now_ms)
 
 
-def only_marker_written(shard: TransactionShard, transactional_id: str, prepared: Transaction, now_ms: int) -> None:
-    """The same as `markers_written`, for a transaction that is at hand."""
-    if shard.transactions.get(transactional_id) is prepared:
-        shard.completed[transactional_id] = prepared.completed(now_ms)
-
-
 def write_completed(shard: TransactionShard) -> Result[TransactionRecord, None]:
     """Write down the ends that are complete and were followed by nothing."""
     records = [TransactionRecord(transactional_id, ended) for transactional_id, ended in shard.completed.items()]

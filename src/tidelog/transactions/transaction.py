@@ -111,9 +111,7 @@ class Transaction(msgspec.Struct, frozen=True):
         `after` is the pair that the producer is to use then, where it is another than this one.
         """
         assert state in LEGAL_MOVES[self.state], f"{self.state} cannot become {state}"
-        producer_id, producer_epoch = self.producer_id, self.producer_epoch
-        if self.next_producer_id != NO_PRODUCER:
-            producer_id, producer_epoch = self.producer
+        producer = self.producer
         return Transaction(
             self.producer_id,
             epoch,
@@ -122,23 +120,21 @@ class Transaction(msgspec.Struct, frozen=True):
             self.partitions,
             self.start_ms,
             updated_ms,
-            producer_id,
+            producer.id,
             NO_PRODUCER if after is None else after.id,
             NO_PRODUCER_EPOCH if after is None else after.epoch or NO_PRODUCER_EPOCH,
             client_version,
-            self.last_epoch if epoch == self.producer_epoch else producer_epoch,
+            self.last_epoch if epoch == self.producer_epoch else producer.epoch,
         )
 
     def completed(self, updated_ms: int) -> Transaction:
         """The transaction after the last of its markers: the pair that the producer is to use is the only one now."""
         state = COMPLETIONS[self.state]
         assert state in LEGAL_MOVES[self.state], f"{self.state} cannot become {state}"
-        producer_id, producer_epoch = self.producer_id, self.producer_epoch
-        if self.next_producer_id != NO_PRODUCER:
-            producer_id, producer_epoch = self.producer
+        producer = self.producer
         return Transaction(
-            producer_id,
-            producer_epoch,
+            producer.id,
+            producer.epoch,
             self.timeout_ms,
             state,
             NOTHING_OPEN,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from harness.transaction_desk import ID, START_MS, TIMEOUT_MS, partition, producer
 from tidelog.model.ids import NO_PRODUCER, ProducerEpoch, ProducerId
-from tidelog.transactions.end import end_transaction, markers_written, only_marker_written, usual_end
+from tidelog.transactions.end import end_transaction, usual_end
 from tidelog.transactions.partitions import add_partitions, usual_begin
 from tidelog.transactions.records import TransactionRecord
 from tidelog.transactions.settings import Settings
@@ -87,23 +87,3 @@ def test_a_usual_end_is_what_ending_the_transaction_comes_to(
         assert list(ended.records) == [TransactionRecord(ID, prepared)]
         assert ended.reply.reply == Producer(prepared.producer_id, prepared.producer_epoch)
         assert ended.reply.ending == shard.ending_of(ID, prepared)
-
-
-def test_a_marker_of_a_transaction_that_was_followed_by_another_completes_nothing() -> None:
-    shard = shard_with(Transaction(ProducerId(7), ProducerEpoch(0), TIMEOUT_MS), is_complete=False)
-    begun = usual_begin(shard, ID, producer(7, 0), partition(0), NOW_MS)
-    assert begun is not None
-    shard.transactions[ID] = begun
-    prepared = usual_end(shard, ID, producer(7, 0), True, NOW_MS)
-    assert prepared is not None
-    ending = shard.ending_of(ID, prepared)
-
-    only_marker_written(shard, ID, prepared, NOW_MS)
-    markers_written(shard, ending, NOW_MS)
-    assert shard.completed == {}, "another leader's decision, or none"
-
-    shard.transactions[ID] = prepared
-    only_marker_written(shard, ID, prepared, NOW_MS)
-    by_the_long_way = shard_with(prepared, is_complete=False)
-    markers_written(by_the_long_way, ending, NOW_MS)
-    assert shard.completed == by_the_long_way.completed != {}

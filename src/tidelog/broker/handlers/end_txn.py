@@ -28,13 +28,12 @@ class EndTxnHandler:
         if version >= FIRST_VERSION_WITH_NEW_EPOCH:
             client_version = EPOCH_BUMPING_VERSION
             host = self._transactions.led_host(request.transactional_id)
-            if host is not None and host.runs_at_once:
-                try:
-                    ended = host.end_at_once(request.transactional_id, producer, request.committed)
-                except ProtocolError as error:
-                    return EndTxnResponse(error_code=error_code(error, version, FIRST_VERSION_WITH_FENCED))
-                if ended is not None:
-                    return EndTxnResponse(producer_id=ended.producer_id, producer_epoch=ended.producer_epoch)
+            try:
+                ended = host.end_at_once(request.transactional_id, producer, request.committed) if host else None
+            except ProtocolError as error:
+                return EndTxnResponse(error_code=error_code(error, version, FIRST_VERSION_WITH_FENCED))
+            if ended is not None:
+                return EndTxnResponse(producer_id=ended.producer_id, producer_epoch=ended.producer_epoch)
 
         def answer(outcome: Producer | ProtocolError) -> None:
             if isinstance(outcome, ProtocolError):
