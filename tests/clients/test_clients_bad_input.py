@@ -218,7 +218,7 @@ def test_10_000_half_open_connections_leave_room_for_others(broker: ServerProces
         began = time.monotonic()
         with RawClient(broker.bootstrap_servers) as client:
             assert client.ask(ApiVersionsRequest("test", "1"), ApiVersionsResponse, 3).error_code == 0
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10
         assert on_apache_kafka or broker.rss_bytes() - before < GROWTH_BYTES_MAX
     finally:
         for connection in half_open:

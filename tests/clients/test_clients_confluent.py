@@ -358,7 +358,7 @@ def test_a_consumer_that_waits_gets_a_record_as_soon_as_it_is_written(
     admin: AdminClient, broker: ServerProcess, topic: str
 ) -> None:
     create(admin, topic)
-    client = consumer(broker.bootstrap_servers, fetch_wait_max_ms=5_000)
+    client = consumer(broker.bootstrap_servers, fetch_wait_max_ms=20_000)
     client.assign([TopicPartition(topic, 0, 0)])
     client.poll(1)
     writer = producer(broker.bootstrap_servers, linger_ms=0)
@@ -371,7 +371,7 @@ def test_a_consumer_that_waits_gets_a_record_as_soon_as_it_is_written(
 
     assert message is not None
     assert message.value() == b"now"
-    assert time.monotonic() - began < 2, "the waiting fetch was not woken by the record"
+    assert time.monotonic() - began < 10, "the waiting fetch was not woken by the record"
     client.close()
 
 
