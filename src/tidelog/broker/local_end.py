@@ -14,7 +14,6 @@ from tidelog.replica.leader import PartitionLeader
 from tidelog.replica.partitions import NONE_LED
 from tidelog.transactions.calls import Ending
 from tidelog.transactions.transaction import EPOCH_BUMPING_VERSION
-from tidelog.wire.small_batch import build_marker
 
 Led = Mapping[str, Mapping[int, PartitionLeader]]
 
@@ -76,13 +75,23 @@ class LocalEnd:
         self._missing = len(self._leaders)
         for leader in self._leaders:
             # Made when the leader writes, for which whoever asked for the end need not wait.
-            leader.expect_own(ExpectedMarker(self, leader), is_late=True)
+            leader.expect_own(self, is_late=True)
 
     def cancel(self) -> None:
         """The coordinator does not lead any more."""
         self._done = None
 
     # What leaders tell, once for each marker.
+
+    def stage_expected(self, leader: PartitionLeader) -> None:
+        ending = self.ending
+        producer_id, producer_epoch = ending.producer
+        try:
+            leader.stage_marker(
+                producer_id, producer_epoch, ending.committed, ending.coordinator_epoch, self.now_ms, self
+            )
+        except ProtocolError:
+            self.failed()
 
     def replicated(self) -> None:
         self._missing -= 1
@@ -92,22 +101,3 @@ class LocalEnd:
     def failed(self) -> None:
         self._failed = True
         self.replicated()
-
-
-class ExpectedMarker:
-    """A marker that its partition's leader asks for before it writes."""
-
-    __slots__ = ("_end", "_leader")
-
-    def __init__(self, end: LocalEnd, leader: PartitionLeader) -> None:
-        self._end = end
-        self._leader = leader
-
-    def stage_expected(self) -> None:
-        ending = self._end.ending
-        producer_id, producer_epoch = ending.producer
-        marker = build_marker(ending.committed, producer_id, producer_epoch, ending.coordinator_epoch, self._end.now_ms)
-        try:
-            self._leader.stage_own(marker, self._end)
-        except ProtocolError:
-            self._end.failed()

@@ -81,22 +81,23 @@ class PartitionJournal:
             # What is written now could not become committed: the client shall ask again, not wait.
             raise ProtocolError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "too few replicas are in sync")
 
-    def stage_expected(self) -> None:
+    def stage_expected(self, leader: PartitionLeader) -> None:
         """The leader is about to write, or to give the next offset to somebody else."""
         shared, self._shared, self._shared_bytes = self._shared, [], 0
         end = Offset(self._shared_base + len(shared))
         self._appended.append(end)
         try:
-            staged_end = self._leader.stage_own(build_plain_batch(shared), self)
+            staged_end = leader.stage_own(build_plain_batch(shared), self)
         except ProtocolError:
             self.failed()
         else:
-            assert staged_end == end, f"{self._leader} has given the offsets before {end} to somebody else"
+            assert staged_end == end, f"{leader} has given the offsets before {end} to somebody else"
 
     @property
     def writes_at_once(self) -> bool:
         """Whether writing alone makes records safe: no other broker and no sync is to be waited for."""
-        return self._leader.alone_is_enough and not self._leader.syncs_first
+        leader = self._leader
+        return not leader.in_sync.followers and not leader.syncs_first
 
     def write_now(self) -> None:
         """Write what is staged before the turn ends, if that alone makes it safe."""

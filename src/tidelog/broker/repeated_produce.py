@@ -148,9 +148,10 @@ class RepeatedProduce:
                 return False
         if form.acks != LEADER_ACKS and not leader.alone_is_enough:
             return False
-        part.offsets = leader.stage_run(part, part, now_ms)
-        if not part.offsets and part.attributes & TRANSACTIONAL_FLAG and self._begins(form, part, leader):
-            part.offsets = leader.stage_run(part, part, now_ms, has_agreed=True)
+        # A transaction of the second protocol begins in a partition with sequence 0.
+        may_begin = not part.base_sequence and part.attributes & TRANSACTIONAL_FLAG
+        has_agreed = bool(may_begin) and self._begins(form, part, leader)
+        part.offsets = leader.stage_run(part, part, now_ms, has_agreed=has_agreed)
         if part.offsets:
             return True
         if not leader.takes_runs:

@@ -141,12 +141,12 @@ class TransactionShardHost:
         """Add a partition to the transaction of a producer, which may begin with it. False when it is not added now."""
         if not self.runs_at_once:
             return False
-        begun = usual_begin(self.shard, transactional_id, producer, partition, now_ms)
-        partitions = frozenset((partition,))
+        begun = usual_begin(self._runtime.machine, transactional_id, producer, partition, now_ms)
         try:
             if begun is not None:
                 self._write_at_once(transactional_id, begun)
             else:
+                partitions = frozenset((partition,))
                 self.run_at_once(
                     lambda shard: add_partitions(
                         shard, transactional_id, producer, partitions, EPOCH_BUMPING_VERSION, now_ms
@@ -164,10 +164,11 @@ class TransactionShardHost:
         if not self.runs_at_once:
             return None
         now_ms = self.now_ms()
-        prepared = usual_end(self.shard, transactional_id, producer, committed, now_ms)
+        shard = self._runtime.machine
+        prepared = usual_end(shard, transactional_id, producer, committed, now_ms)
         if prepared is None:
             return None
-        end = LocalEnd(self.shard.ending_of(transactional_id, prepared), self._ended_here)
+        end = LocalEnd(shard.ending_of(transactional_id, prepared), self._ended_here)
         if not end.find_leaders(self._led) or not end.ends_with_turn:
             return None
         self._write_at_once(transactional_id, prepared)
@@ -177,8 +178,10 @@ class TransactionShardHost:
 
     def _write_at_once(self, transactional_id: str, transaction: Transaction) -> None:
         record = TransactionRecord(transactional_id, transaction)
-        self._runtime.written_at_once((record,), self._append_now((record,)))
-        if self._runtime.machine.has_new_deadline:
+        batch = self._encoded_one(record, transaction)
+        runtime = self._runtime
+        runtime.written_at_once((record,), self._journal.append_now(batch, transaction.updated_ms))
+        if runtime.machine.has_new_deadline:
             self._update_deadline()
 
     def _submit(
@@ -241,7 +244,7 @@ class TransactionShardHost:
 
     def _delivered(self, ending: Ending, now_ms: int) -> None:
         self._senders.pop(ending.transactional_id, None)
-        markers_written(self.shard, ending, now_ms)
+        markers_written(self._runtime.machine, ending, now_ms)
         if self._completing is None:
             self._completing = self._timers.call_later(COMPLETE_AFTER_SECONDS, self._write_completed)
         for request in self._waiting.ended(ending.transactional_id):

@@ -18,11 +18,12 @@ from tidelog.log.log_state import LogState
 from tidelog.log.markers import read_marker
 from tidelog.log.offset_index import SKIP_WITHIN_SEGMENTS_MAX
 from tidelog.log.open_files import OpenFiles
+from tidelog.log.producer_tail import ProducerTail
 from tidelog.log.rolling import roll_is_due
 from tidelog.log.segment import Segment
 from tidelog.log.segments import Segments
 from tidelog.model.errors import ErrorCode, ProtocolError
-from tidelog.model.ids import LeaderEpoch, Offset, TopicPartition
+from tidelog.model.ids import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TopicPartition
 from tidelog.wire.batch import (
     CONTROL_FLAG,
     LENGTH_OVERHEAD_BYTES,
@@ -31,6 +32,7 @@ from tidelog.wire.batch import (
     write_base_offset_and_epoch,
 )
 from tidelog.wire.batch_run import BatchRun, pack_stamp
+from tidelog.wire.small_batch import MARKER_BYTES, build_marker
 
 # No timestamp is smaller: with this as the limit every batch takes the slow path, where the decision is made properly.
 ASK_EVERY_TIME: Final = -(2**63)
@@ -132,16 +134,52 @@ class LogEnd:
         self.next_offset = Offset(last + 1)
         return base
 
+    def stage_marker(
+        self,
+        producer_id: ProducerId,
+        producer_epoch: ProducerEpoch,
+        is_commit: bool,
+        coordinator_epoch: int,
+        timestamp_ms: int,
+        leader_epoch: LeaderEpoch,
+    ) -> Offset:
+        """Make the batch that ends a producer's transaction here, and `stage` it. Gives its offset."""
+        base = self.next_offset
+        segment = self._active
+        if (
+            segment.staged_size + MARKER_BYTES > segment.full_at
+            or timestamp_ms > self._roll_timestamp
+            or base > segment.last_offset_max
+        ):
+            segment = self._make_room(MARKER_BYTES, base, timestamp_ms)
+        batch = build_marker(
+            is_commit, producer_id, producer_epoch, coordinator_epoch, timestamp_ms, base, leader_epoch
+        )
+        segment.stage(batch, MARKER_BYTES, base, timestamp_ms)
+        completed = self.producers.staged_end(
+            producer_id, producer_epoch, timestamp_ms, base, is_commit, coordinator_epoch
+        )
+        if completed is not None and not is_commit:
+            self._aborted.stage(completed, self.producers.last_stable_offset_after(completed))
+        if leader_epoch != self.epochs.latest:
+            self._stage_epoch(leader_epoch, base)
+        self._staged_count += 1
+        self.next_offset = Offset(base + 1)
+        return base
+
     @property
     def takes_runs(self) -> bool:
         """Whether it is known until when the active segment is to be used."""
         return self._roll_timestamp != ASK_EVERY_TIME
 
-    def stage_run(self, run: BatchRun, size_bytes: int, latest: int, leader_epoch: LeaderEpoch) -> list[Offset]:
+    def stage_run(
+        self, run: BatchRun, size_bytes: int, latest: int, leader_epoch: LeaderEpoch, going_on: ProducerTail | None
+    ) -> list[Offset]:
         """The same as `stage` for each batch of a run, which has so many bytes and this as its latest timestamp.
 
-        Gives the base offset of each, and the one after the last. Gives nothing and does nothing when a new segment or
-        epoch may begin within: so a run is written as a whole, or not at all.
+        `going_on` is what `producers` say of it, now. Gives the base offset of each, and the one after the last. Gives
+        nothing and does nothing when a new segment or epoch may begin within: so a run is written as a whole, or not
+        at all.
         """
         segment = self._active
         base = self.next_offset
@@ -163,7 +201,7 @@ class LogEnd:
         else:
             segment.stage_run(run, offsets, size_bytes, latest)
         if run.producer_id >= 0:
-            self.producers.staged_run(run, offsets)
+            self.producers.staged_run(run, base, end, run.record_counts, run.max_timestamps, going_on)
         self._staged_count += count
         self.next_offset = end
         return offsets
@@ -182,8 +220,10 @@ class LogEnd:
         self._staged_count = 0
         self._epochs_before = None
         self.end_offset = self.next_offset
-        if self.producers.has_staged:
-            self.producers.written()
+        producers = self.producers
+        producers.staged_runs = 0
+        if producers.before:
+            producers.written()
         if self._aborted.staged or self._aborted.unnoted:
             self._aborted.written(self._active.transaction_index)
 

@@ -8,7 +8,7 @@ one costs nothing more.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tidelog.log.producer_entry import REMEMBERED_BATCHES, ProducedBatch, ProducerEntry
 from tidelog.model.ids import NO_OFFSET, Offset
@@ -17,6 +17,9 @@ from tidelog.wire.batch import SEQUENCE_MASK, TRANSACTIONAL_FLAG
 # Batches that followed each other, or the last five of them: the sequence and the offset after the last of all; for
 # each how many offsets it has, and its timestamp.
 KeptRun: TypeAlias = tuple[int, Offset, Sequence[int], Sequence[int]]
+# Runs that may be staged and lost again, and those that must be left then: no run is without a batch.
+SPARE_RUNS: Final = 11
+KEPT_RUNS_MAX: Final = SPARE_RUNS + REMEMBERED_BATCHES
 
 
 class ProducerTail:
@@ -41,7 +44,6 @@ class ProducerTail:
     def entry(self) -> ProducerEntry:
         """The producer as it is now."""
         entry = self.known
-        # No run is without a batch, so that five of them are enough.
         runs = self.runs[-REMEMBERED_BATCHES:]
         if not runs:
             return entry

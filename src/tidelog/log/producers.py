@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from tidelog.log.producer_entry import REMEMBERED_BATCHES, ProducedBatch, ProducerEntry
-from tidelog.log.producer_tail import ProducerTail
+from tidelog.log.producer_tail import KEPT_RUNS_MAX, SPARE_RUNS, ProducerTail
 from tidelog.log.verifications import Verifications
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_OFFSET, Offset, ProducerEpoch, ProducerId
@@ -20,8 +20,6 @@ from tidelog.wire.batch_run import BatchRun
 from tidelog.wire.control import EndTransaction
 
 LOST_PRODUCERS_MAX: Final = 1_000
-# Runs of a producer that are kept before all but the last few of them are forgotten.
-KEPT_RUNS_MAX: Final = 16
 
 
 class Duplicate(NamedTuple):
@@ -101,21 +99,27 @@ class Producers:
             )
         return None
 
+    def going_on(self, run: BatchRun) -> ProducerTail | None:
+        """The producer of a run, if it only goes on: the next sequence, the same epoch, in or out of a transaction as
+        before. None when there is more to be said, by `is_next`."""
+        tail = self._tails.get(run.producer_id)
+        if (
+            tail is None
+            or run.base_sequence != tail.next_sequence
+            or run.producer_epoch != tail.epoch
+            or run.attributes & TRANSACTIONAL_FLAG != tail.transactional
+            or self._lost
+        ):
+            return None
+        return tail
+
     def is_next(self, run: BatchRun, has_agreed: bool = False) -> bool:
         """Whether the first batch of a run is the next of its producer, and nothing else is to be said.
 
         `has_agreed`: the coordinator of a transaction of the second protocol, whose first batch has sequence 0, has
         said just now that it may begin with it.
         """
-        tail = self._tails.get(run.producer_id)
         transactional = run.attributes & TRANSACTIONAL_FLAG
-        if (
-            tail is not None
-            and run.base_sequence == tail.next_sequence
-            and run.producer_epoch == tail.epoch
-            and (transactional == tail.transactional or (has_agreed and transactional))
-        ):
-            return True
         begins = transactional and not self.has_open_transaction(run.producer_id, run.producer_epoch)
         if begins:
             if has_agreed:
@@ -202,44 +206,56 @@ class Producers:
     def staged(self, header: BatchHeader, base_offset: Offset) -> None:
         """A batch of records of this producer is staged at `base_offset`."""
         count = header.last_offset_delta + 1
-        self._stage(header, base_offset, Offset(base_offset + count), (count,), (header.max_timestamp,))
+        self.staged_run(header, base_offset, Offset(base_offset + count), (count,), (header.max_timestamp,))
 
-    def staged_run(self, run: BatchRun, offsets: Sequence[Offset]) -> None:
-        """A run of batches of this producer is staged at these offsets; the last of them follows it."""
-        counts, timestamps = run.record_counts, run.max_timestamps
-        if len(counts) > REMEMBERED_BATCHES:
-            counts, timestamps = counts[-REMEMBERED_BATCHES:], timestamps[-REMEMBERED_BATCHES:]
-        self._stage(run, offsets[0], offsets[-1], counts, timestamps)
-
-    def _stage(
+    def staged_run(
         self,
         first: BatchHeader | BatchRun,
         base_offset: Offset,
         end: Offset,
         counts: Sequence[int],
         timestamps: Sequence[int],
+        going_on: ProducerTail | None = None,
     ) -> None:
-        """Remember the newest batches of a producer: what all have in common, or the first has, and of the last few
-        how many offsets each has, and its timestamp."""
-        producer_id = ProducerId(first.producer_id)
-        tail = self._tails.get(producer_id)
+        """Batches of a producer, which may be `going_on`, are staged between these offsets.
+
+        What all have in common, or the first has; of each how many offsets it has, and its timestamp.
+        """
+        tail = going_on or self._tail_for(first, base_offset, end, timestamps[-1])
         sequence = first.base_sequence
+        if sequence < 0:
+            return
+        if len(counts) > REMEMBERED_BATCHES:
+            counts, timestamps = counts[-REMEMBERED_BATCHES:], timestamps[-REMEMBERED_BATCHES:]
+        if self.staged_runs >= SPARE_RUNS:
+            self._keep_a_copy(ProducerId(first.producer_id), tail)
+        self.staged_runs += 1
+        tail.next_sequence = sequence = (sequence + end - base_offset) & SEQUENCE_MASK
+        runs = tail.runs
+        runs.append((sequence, end, counts, timestamps))
+        if len(runs) > KEPT_RUNS_MAX:
+            del runs[0]
+
+    def _tail_for(
+        self, first: BatchHeader | BatchRun, base_offset: Offset, end: Offset, timestamp: int
+    ) -> ProducerTail:
+        """What is known of a producer, or is from these batches on."""
+        tail = self._tails.get(ProducerId(first.producer_id))
         if (
             tail is None
             or tail.epoch != first.producer_epoch
             or tail.transactional != first.attributes & TRANSACTIONAL_FLAG
             # Offsets that a group coordinator commits for a producer have no sequence.
-            or sequence < 0
+            or first.base_sequence < 0
             or self._lost
         ):
-            tail = self._begin_anew(first, base_offset, end, timestamps[-1], tail)
-            if sequence < 0:
-                return
-        tail.next_sequence = sequence = (sequence + end - base_offset) & SEQUENCE_MASK
-        tail.runs.append((sequence, end, counts, timestamps))
-        self.staged_runs += 1
-        if len(tail.runs) > KEPT_RUNS_MAX:
-            self._forget_runs(producer_id, tail)
+            return self._begin_anew(first, base_offset, end, timestamp, tail)
+        return tail
+
+    def _keep_a_copy(self, producer_id: ProducerId, tail: ProducerTail) -> None:
+        """So much is staged that what was before would not be found in the last few runs, were it lost."""
+        if producer_id not in self.before:
+            self.before[producer_id] = tail.copy()
 
     def _begin_anew(
         self, first: BatchHeader | BatchRun, base_offset: Offset, end: Offset, timestamp: int, tail: ProducerTail | None
@@ -269,41 +285,39 @@ class Producers:
         tail = self._tails[producer_id] = ProducerTail(entry)
         return tail
 
-    def _forget_runs(self, producer_id: ProducerId, tail: ProducerTail) -> None:
-        """Keep the last few runs of a producer, and as many before them as may be needed when those are lost."""
-        kept = REMEMBERED_BATCHES + self.staged_runs
-        if kept > KEPT_RUNS_MAX:
-            if producer_id not in self.before:
-                self.before[producer_id] = tail.copy()
-            kept = REMEMBERED_BATCHES
-        del tail.runs[:-kept]
-
     def staged_marker(self, header: BatchHeader, offset: Offset, marker: EndTransaction) -> CompletedTransaction | None:
         """The end of a transaction of this producer is staged at `offset`."""
         producer_id, epoch = ProducerId(header.producer_id), ProducerEpoch(header.producer_epoch)
+        return self.staged_end(producer_id, epoch, header.max_timestamp, offset, *marker)
+
+    def staged_end(
+        self,
+        producer_id: ProducerId,
+        epoch: ProducerEpoch,
+        timestamp_ms: int,
+        offset: Offset,
+        is_commit: bool,
+        coordinator_epoch: int,
+    ) -> CompletedTransaction | None:
+        """The same, for who has made the marker and need not read it."""
         tail = self._tails.get(producer_id)
         self.before.setdefault(producer_id, tail)
         self.verifications.end_by_marker(producer_id, epoch)
         batches = tail.entry().batches if tail is not None and tail.epoch == epoch else ()
         self._tails[producer_id] = ProducerTail(
-            ProducerEntry(producer_id, epoch, batches, header.max_timestamp, marker.coordinator_epoch)
+            ProducerEntry(producer_id, epoch, batches, timestamp_ms, coordinator_epoch)
         )
         first = NO_OFFSET if tail is None else tail.known.transaction_first_offset
         if first == NO_OFFSET:
             return None
         del self._open[first]
         self.ended[first] = offset
-        return CompletedTransaction(producer_id, first, offset, not marker.is_commit)
-
-    @property
-    def has_staged(self) -> bool:
-        """Whether anything was staged and is not `written`."""
-        return self.staged_runs > 0 or bool(self.before)
+        return CompletedTransaction(producer_id, first, offset, not is_commit)
 
     def written(self) -> None:
-        """Everything staged is in the log."""
-        self.before.clear()
+        """Everything staged is in the log: nothing is to be taken back any more."""
         self.staged_runs = 0
+        self.before.clear()
 
     def not_written(self, first_lost: Offset) -> None:
         """Nothing of what was staged, which is all from this offset on, is in the log: be what we were."""

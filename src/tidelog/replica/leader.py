@@ -15,7 +15,17 @@ from tidelog.log.errors import LogWriteFailed
 from tidelog.log.file_slice import FileSlice
 from tidelog.log.partition import PartitionLog
 from tidelog.model.errors import ErrorCode, ProtocolError
-from tidelog.model.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset, PartitionIndex, TopicId, TopicName
+from tidelog.model.ids import (
+    NO_EPOCH,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    PartitionIndex,
+    ProducerEpoch,
+    ProducerId,
+    TopicId,
+    TopicName,
+)
 from tidelog.model.topic_settings import TopicConfig
 from tidelog.replica.disk import Disk
 from tidelog.replica.divergence import divergence
@@ -36,6 +46,7 @@ from tidelog.wire.batch import (
 from tidelog.wire.batch_run import BatchRun
 from tidelog.wire.messages.fetch import FetchPartition
 from tidelog.wire.messages.produce import PartitionProduceResponse
+from tidelog.wire.small_batch import MARKER_LENGTH
 
 NEVER_MS: Final = 2**63 - 1
 # Enough growth to wake every waiting fetch: it will find that the partition is no longer led here, or begins later.
@@ -57,7 +68,7 @@ class StagedAnswer(Protocol):
 class OwnWriter(Protocol):
     """Who was promised the next offsets of a partition, for records of the broker itself."""
 
-    def stage_expected(self) -> None:
+    def stage_expected(self, leader: PartitionLeader) -> None:
         """Stage them now (`stage_own`): the partition is about to be written, or somebody else has come."""
         ...
 
@@ -264,9 +275,12 @@ class PartitionLeader:
         ):
             return []
         log = self.log
-        if run.producer_id >= 0 and not log.producers.is_next(run, has_agreed):
-            return []
-        offsets = log.stage_run(run, size_bytes, latest, self.epoch)
+        going_on = None
+        if run.producer_id >= 0:
+            going_on = log.producers.going_on(run)
+            if going_on is None and not log.producers.is_next(run, has_agreed):
+                return []
+        offsets = log.stage_run(run, size_bytes, latest, self.epoch, going_on)
         if offsets:
             answer.base_offset = offsets[0]
             answer.log_start_offset = log.start_offset
@@ -291,6 +305,35 @@ class PartitionLeader:
         self._staged.append(OWN_BATCH)
         self.waiting_acks.add(end, waiter)
         return end
+
+    def stage_marker(
+        self,
+        producer_id: ProducerId,
+        producer_epoch: ProducerEpoch,
+        is_commit: bool,
+        coordinator_epoch: int,
+        timestamp_ms: int,
+        waiter: AcksWaiter,
+    ) -> None:
+        """End a producer's transaction here: the same as `stage_own` with the batch that says so."""
+        if self.failed:
+            raise ProtocolError(*OFFLINE)
+        if self._expected is not None:
+            self.stage_expected()
+        try:
+            offset = self.log.stage_marker(
+                producer_id, producer_epoch, is_commit, coordinator_epoch, timestamp_ms, self.epoch
+            )
+        except LogWriteFailed as failure:
+            self._lose_staged(failure)
+            raise ProtocolError(ErrorCode.KAFKA_STORAGE_ERROR, "the log cannot be written") from failure
+        self.staged_end_offset = end = Offset(offset + 1)
+        self._staged_bytes += MARKER_LENGTH
+        self.records_in += 1
+        if not self._staged:
+            self._on_staged(self)
+        self._staged.append(OWN_BATCH)
+        self.waiting_acks.add(end, waiter)
 
     def append_own(self, batch: bytearray, timestamp_ms: int) -> Offset:
         """Write a batch of the broker itself, which is one record of this time, and all that is staged before it, now;
@@ -357,7 +400,7 @@ class PartitionLeader:
             # Others follow, whose answers wait for the write.
             self.is_late = False
             self._on_staged(self)
-        writer.stage_expected()
+        writer.stage_expected(self)
 
     def _check_timestamps(self, header: BatchHeader, batch: memoryview, now_ms: int) -> None:
         config = self.config

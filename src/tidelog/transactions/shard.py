@@ -116,8 +116,15 @@ class TransactionShard:
         """The markers that a decided transaction needs."""
         assert transaction.state in ENDING
         producer = Producer(transaction.producer_id, transaction.producer_epoch)
+        # What was fenced ended by the first version of the protocol.
+        bumps = transaction.client_version >= EPOCH_BUMPING_VERSION
         return Ending(
-            transactional_id, producer, transaction.is_commit, transaction.partitions, self.epoch, _version(transaction)
+            transactional_id,
+            producer,
+            transaction.state is State.PREPARE_COMMIT,
+            transaction.partitions,
+            self.epoch,
+            EPOCH_BUMPING_VERSION if bumps else FIRST_VERSION,
         )
 
     def _note_deadline(self, transactional_id: str, deadline_ms: int) -> None:
@@ -141,7 +148,3 @@ def check_producer(transaction: Transaction, asker: Producer) -> None:
         raise ProtocolError(
             ErrorCode.PRODUCER_FENCED, f"Producer {now.id} has epoch {now.epoch}; epoch {asker.epoch} is fenced."
         )
-
-
-def _version(transaction: Transaction) -> int:
-    return EPOCH_BUMPING_VERSION if transaction.client_version >= EPOCH_BUMPING_VERSION else FIRST_VERSION

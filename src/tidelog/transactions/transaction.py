@@ -61,9 +61,12 @@ class Transaction(msgspec.Struct, frozen=True):
     @property
     def producer(self) -> Producer:
         """The pair that the producer is to use now."""
+        return Producer(*self._current())
+
+    def _current(self) -> tuple[ProducerId, ProducerEpoch]:
         if self.next_producer_id == NO_PRODUCER:
-            return Producer(self.producer_id, self.producer_epoch)
-        return Producer(self.next_producer_id, ProducerEpoch(max(self.next_producer_epoch, 0)))
+            return self.producer_id, self.producer_epoch
+        return self.next_producer_id, ProducerEpoch(max(self.next_producer_epoch, 0))
 
     @property
     def deadline_ms(self) -> int | None:
@@ -111,7 +114,7 @@ class Transaction(msgspec.Struct, frozen=True):
         `after` is the pair that the producer is to use then, where it is another than this one.
         """
         assert state in LEGAL_MOVES[self.state], f"{self.state} cannot become {state}"
-        producer = self.producer
+        producer_id, producer_epoch = self._current()
         return Transaction(
             self.producer_id,
             epoch,
@@ -120,21 +123,21 @@ class Transaction(msgspec.Struct, frozen=True):
             self.partitions,
             self.start_ms,
             updated_ms,
-            producer.id,
+            producer_id,
             NO_PRODUCER if after is None else after.id,
             NO_PRODUCER_EPOCH if after is None else after.epoch or NO_PRODUCER_EPOCH,
             client_version,
-            self.last_epoch if epoch == self.producer_epoch else producer.epoch,
+            self.last_epoch if epoch == self.producer_epoch else producer_epoch,
         )
 
     def completed(self, updated_ms: int) -> Transaction:
         """The transaction after the last of its markers: the pair that the producer is to use is the only one now."""
         state = COMPLETIONS[self.state]
         assert state in LEGAL_MOVES[self.state], f"{self.state} cannot become {state}"
-        producer = self.producer
+        producer_id, producer_epoch = self._current()
         return Transaction(
-            producer.id,
-            producer.epoch,
+            producer_id,
+            producer_epoch,
             self.timeout_ms,
             state,
             NOTHING_OPEN,

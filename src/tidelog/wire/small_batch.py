@@ -34,8 +34,8 @@ _pack_crc = _CRC.pack_into
 _MARKER_BEGINS: Final = bytes((32, 0, 0, 0, 8, 0, 0))
 _MARKER: Final = Struct(">7shb" + "hib")
 _VALUE_BEGINS: Final = 12
-_MARKER_BYTES: Final = HEADER_BYTES + _MARKER.size
-_MARKER_LENGTH: Final = _MARKER_BYTES - LENGTH_OVERHEAD_BYTES
+MARKER_BYTES: Final = HEADER_BYTES + _MARKER.size
+MARKER_LENGTH: Final = MARKER_BYTES - LENGTH_OVERHEAD_BYTES
 _WHOLE_MARKER: Final = Struct(HEADER.format + _MARKER.format[1:])
 _MARKER_ATTRIBUTES: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
 _ATTRIBUTES_POSITION: Final = CHECKED_POSITION + 1
@@ -96,7 +96,7 @@ def build_marker(
     """The batch that ends a producer's transaction in a partition."""
     batch = bytearray(
         _WHOLE_MARKER.pack(
-            *(base_offset, _MARKER_LENGTH, leader_epoch, MAGIC, 0, _MARKER_ATTRIBUTES, 0, timestamp_ms, timestamp_ms),
+            *(base_offset, MARKER_LENGTH, leader_epoch, MAGIC, 0, _MARKER_ATTRIBUTES, 0, timestamp_ms, timestamp_ms),
             *(producer_id, producer_epoch, -1, 1),
             *(_MARKER_BEGINS, _COMMIT if is_commit else _ABORT, _VALUE_BEGINS, 0, coordinator_epoch, 0),
         )
@@ -107,7 +107,7 @@ def build_marker(
 
 def read_usual_marker(batch: Buffer) -> tuple[bool, int] | None:
     """Whether it is a commit, and the coordinator's epoch; None when the control batch is not of the usual form."""
-    if len(batch) != _MARKER_BYTES or batch[_ATTRIBUTES_POSITION] & COMPRESSION_MASK:
+    if len(batch) != MARKER_BYTES or batch[_ATTRIBUTES_POSITION] & COMPRESSION_MASK:
         return None
     begins, kind, value_begins, _, coordinator_epoch, headers = _MARKER.unpack_from(batch, HEADER_BYTES)
     if begins != _MARKER_BEGINS or kind not in (_ABORT, _COMMIT) or value_begins != _VALUE_BEGINS or headers:

@@ -129,10 +129,11 @@ def test_whatever_could_not_be_written_leaves_every_producer_as_it_was(steps: li
         run.record_counts, run.max_timestamps = [2] * count, [NOON_MS + number] * count
         run.producer_id, run.producer_epoch, run.base_sequence = ID, epoch, sequence
         run.attributes = TRANSACTIONAL_FLAG if is_open else 0
-        offsets = [Offset(end + 2 * each) for each in range(count + 1)]
-        producers.staged_run(run, offsets)
+        begin, end = end, end + 2 * count
+        producers.staged_run(
+            run, Offset(begin), Offset(end), run.record_counts, run.max_timestamps, producers.going_on(run)
+        )
         sequence += 2 * count
-        end = offsets[-1]
     if kept < len(steps):
         producers.not_written(first_lost)
         lost = producers.entries()

@@ -43,7 +43,8 @@ def run_of(*batches: memoryview) -> BatchRun:
 
 
 def stage_run(log: PartitionLog, run: BatchRun) -> list[Offset]:
-    return log.stage_run(run, sum(map(len, run.views)), max(run.max_timestamps), EPOCH)
+    going_on = log.producers.going_on(run) if run.producer_id >= 0 else None
+    return log.stage_run(run, sum(map(len, run.views)), max(run.max_timestamps), EPOCH, going_on)
 
 
 def log_on(files: SimulatedFiles, config: LogConfig = CONFIG) -> PartitionLog:

@@ -176,11 +176,11 @@ def alone(on_staged: Callable[[PartitionLeader], None] = lambda _: None) -> tupl
 class Marker:
     """Something of the broker's own that comes when the partition is written, or when somebody else comes."""
 
-    def __init__(self, leader: PartitionLeader, waiter: Listening) -> None:
-        self._leader, self._waiter = leader, waiter
+    def __init__(self, waiter: Listening) -> None:
+        self._waiter = waiter
 
-    def stage_expected(self) -> None:
-        self._leader.stage_own(bytes(batch_of([b"marker"], timestamp=NOW_MS)), self._waiter)
+    def stage_expected(self, leader: PartitionLeader) -> None:
+        leader.stage_own(bytes(batch_of([b"marker"], timestamp=NOW_MS)), self._waiter)
 
 
 def test_what_the_broker_appends_at_once_is_written_and_readable_with_that() -> None:
@@ -207,7 +207,7 @@ def test_what_is_late_is_in_time_when_somebody_else_comes() -> None:
     told: list[bool] = []
     leader, _ = alone(lambda partition: told.append(partition.is_late))
     waiter = Listening()
-    leader.expect_own(Marker(leader, waiter), is_late=True)
+    leader.expect_own(Marker(waiter), is_late=True)
     assert told == [True], "nobody waits for it"
     answer = PartitionProduceResponse(0)
     leader.stage(batch_of([b"x"], timestamp=NOW_MS), answer, NOW_MS)
@@ -219,5 +219,5 @@ def test_what_is_late_is_in_time_when_somebody_else_comes() -> None:
 def test_what_is_late_behind_others_is_not() -> None:
     leader, _ = alone()
     leader.stage(batch_of([b"x"], timestamp=NOW_MS), PartitionProduceResponse(0), NOW_MS)
-    leader.expect_own(Marker(leader, Listening()), is_late=True)
+    leader.expect_own(Marker(Listening()), is_late=True)
     assert not leader.is_late
