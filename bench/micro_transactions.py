@@ -101,7 +101,7 @@ class DirectProducer(Producer):
         return us, answer
 
 
-async def measure(folder: str, lots: int) -> dict[Kind, list[list[float]]]:
+async def measure(folder: str, lots: int, wanted: Sequence[Kind] = tuple(Kind)) -> dict[Kind, list[list[float]]]:
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     node = BrokerNode({"log.dirs": folder, "listeners": f"PLAINTEXT://{HOST}:0"}, loop)
@@ -109,7 +109,7 @@ async def measure(folder: str, lots: int) -> dict[Kind, list[list[float]]]:
     node.when_ready(ready.set)
     try:
         await ready.wait()
-        producers = await loop.run_in_executor(None, _producers, node)
+        producers = await loop.run_in_executor(None, _producers, node, wanted)
         gc.collect()
         gc.freeze()
         gc.set_threshold(GC_YOUNG_OBJECTS, 20, 100)
@@ -127,8 +127,8 @@ async def measure(folder: str, lots: int) -> dict[Kind, list[list[float]]]:
         node.stop()
 
 
-def _producers(node: BrokerNode) -> dict[Kind, DirectProducer]:
-    """One of each kind, on a partition of its own."""
+def _producers(node: BrokerNode, wanted: Sequence[Kind]) -> dict[Kind, DirectProducer]:
+    """One of each kind that is wanted, on a partition of its own."""
     with RawClient(f"{HOST}:{node.port}") as client:
         topic = Topic("lots", create_topic(client, "lots", len(Kind)), len(Kind))
     return {
@@ -136,16 +136,21 @@ def _producers(node: BrokerNode) -> dict[Kind, DirectProducer]:
             Load(node.port, os.getpid(), topic, kind, 1, BATCHES, RECORDS, RECORD_BYTES, 0), number, node
         )
         for number, kind in enumerate(Kind)
+        if kind in wanted
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lots", type=int, default=LOTS)
+    parser.add_argument(
+        "--only", type=Kind, choices=list(Kind), help="one kind, for a tool that counts the instructions of a process"
+    )
     arguments = parser.parse_args()
+    wanted = tuple(Kind) if arguments.only is None else (arguments.only,)
     setattr(files, "os", WritesOver())  # noqa: B010
     with tempfile.TemporaryDirectory() as folder:
-        taken = asyncio.run(measure(folder, arguments.lots))
+        taken = asyncio.run(measure(folder, arguments.lots, wanted))
     table = Table(title=f"µs of the broker, medians of {arguments.lots} lots of {BATCHES} batches")
     for column in ("", "a lot", "of the one before", "first batch", "one of the others", "end"):
         table.add_column(column, justify="right" if column else "left")
