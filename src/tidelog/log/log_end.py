@@ -219,9 +219,8 @@ class LogEnd:
             self._lose_staged(error)
         self._staged_count = 0
         self._epochs_before = None
-        self.end_offset = self.next_offset
         producers = self.producers
-        producers.staged_runs = 0
+        self.end_offset = producers.written_end = self.next_offset
         if producers.before:
             producers.written()
         if self._aborted.staged or self._aborted.unnoted:

@@ -17,9 +17,10 @@ from tidelog.wire.batch import SEQUENCE_MASK, TRANSACTIONAL_FLAG
 # Batches that followed each other, or the last five of them: the sequence and the offset after the last of all; for
 # each how many offsets it has, and its timestamp.
 KeptRun: TypeAlias = tuple[int, Offset, Sequence[int], Sequence[int]]
-# Runs that may be staged and lost again, and those that must be left then: no run is without a batch.
-SPARE_RUNS: Final = 11
-KEPT_RUNS_MAX: Final = SPARE_RUNS + REMEMBERED_BATCHES
+# When there are more runs than this, so many of the oldest are forgotten together: what stays, and is written, has the
+# batches that are remembered, since no run is without one.
+FORGOTTEN_RUNS: Final = 11
+KEPT_RUNS_MAX: Final = FORGOTTEN_RUNS + REMEMBERED_BATCHES
 
 
 class ProducerTail:

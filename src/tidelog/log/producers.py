@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from tidelog.log.producer_entry import REMEMBERED_BATCHES, ProducedBatch, ProducerEntry
-from tidelog.log.producer_tail import KEPT_RUNS_MAX, SPARE_RUNS, ProducerTail
+from tidelog.log.producer_tail import FORGOTTEN_RUNS, KEPT_RUNS_MAX, ProducerTail
 from tidelog.log.verifications import Verifications
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_OFFSET, Offset, ProducerEpoch, ProducerId
@@ -42,14 +42,15 @@ class CompletedTransaction(NamedTuple):
 class Producers:
     """All producers of one partition, by id."""
 
-    __slots__ = ("_lost", "_open", "_tails", "before", "ended", "staged_runs", "verifications")
+    __slots__ = ("_lost", "_open", "_tails", "before", "ended", "verifications", "written_end")
 
     def __init__(self, entries: Iterable[ProducerEntry] = ()) -> None:
         self._tails = {entry.producer_id: ProducerTail(entry) for entry in entries}
         # What is needed to take back what is staged: producers as they were before it changed more than their newest
-        # batches, and how many runs those are at most. Nothing when all is written.
+        # batches. Nothing when all is written.
         self.before: dict[ProducerId, ProducerTail | None] = {}
-        self.staged_runs = 0
+        # What lies before is in the log, and not to be taken back.
+        self.written_end = Offset(0)
         # Open transactions (first offset to producer), and ended ones whose marker may still be lost (first to last):
         # only where there are such `replicated_up_to` has anything to do.
         self._open: dict[Offset, ProducerId] = {}
@@ -108,7 +109,6 @@ class Producers:
             or run.base_sequence != tail.next_sequence
             or run.producer_epoch != tail.epoch
             or run.attributes & TRANSACTIONAL_FLAG != tail.transactional
-            or self._lost
         ):
             return None
         return tail
@@ -227,14 +227,11 @@ class Producers:
             return
         if len(counts) > REMEMBERED_BATCHES:
             counts, timestamps = counts[-REMEMBERED_BATCHES:], timestamps[-REMEMBERED_BATCHES:]
-        if self.staged_runs >= SPARE_RUNS:
-            self._keep_a_copy(ProducerId(first.producer_id), tail)
-        self.staged_runs += 1
         tail.next_sequence = sequence = (sequence + end - base_offset) & SEQUENCE_MASK
         runs = tail.runs
         runs.append((sequence, end, counts, timestamps))
         if len(runs) > KEPT_RUNS_MAX:
-            del runs[0]
+            self._forget_oldest(ProducerId(first.producer_id), tail)
 
     def _tail_for(
         self, first: BatchHeader | BatchRun, base_offset: Offset, end: Offset, timestamp: int
@@ -252,10 +249,12 @@ class Producers:
             return self._begin_anew(first, base_offset, end, timestamp, tail)
         return tail
 
-    def _keep_a_copy(self, producer_id: ProducerId, tail: ProducerTail) -> None:
-        """So much is staged that what was before would not be found in the last few runs, were it lost."""
-        if producer_id not in self.before:
+    def _forget_oldest(self, producer_id: ProducerId, tail: ProducerTail) -> None:
+        """Keep no more runs than may be asked for, also when all that is staged is lost."""
+        if tail.runs[KEPT_RUNS_MAX - 1][1] > self.written_end and producer_id not in self.before:
+            # So much is staged that what was before it would not be found in the runs that stay.
             self.before[producer_id] = tail.copy()
+        del tail.runs[:FORGOTTEN_RUNS]
 
     def _begin_anew(
         self, first: BatchHeader | BatchRun, base_offset: Offset, end: Offset, timestamp: int, tail: ProducerTail | None
@@ -316,7 +315,6 @@ class Producers:
 
     def written(self) -> None:
         """Everything staged is in the log: nothing is to be taken back any more."""
-        self.staged_runs = 0
         self.before.clear()
 
     def not_written(self, first_lost: Offset) -> None:
