@@ -213,6 +213,7 @@ class SimulatedBroker:
             markers,
             loop.now_ms,
             loop,
+            self._turn.later,
         )
         self.transactions.apply(APPEARED)
         verification = TransactionVerification(

@@ -158,7 +158,7 @@ class TransactionDesk:
         while self.endings:
             ending = self.endings.pop(0)
             self.delivered.append(ending)
-            markers_written(self.shard, ending, self.now_ms)
+            markers_written(self.shard, ending.transactional_id, ending.producer, self.now_ms)
 
     def write_completed(self) -> None:
         """What is complete is written down, as it is after a while."""

@@ -13,7 +13,7 @@ import pytest
 from harness.transaction_scenarios import SLOW_DISK, run
 from harness.transaction_world import Violation
 from tidelog.broker import transaction_shard
-from tidelog.broker.local_end import LocalEnd
+from tidelog.broker.local_end import write_markers
 from tidelog.broker.partition_journal import PartitionJournal
 from tidelog.broker.transaction_request import TransactionRequest
 from tidelog.broker.transaction_verification import TransactionVerification
@@ -138,11 +138,11 @@ def decisions_that_are_answered_before_they_are_written(patch: pytest.MonkeyPatc
 
 
 def ends_whose_markers_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(LocalEnd, "stage_expected", lambda self, _: self.replicated())
+    patch.setattr(transaction_shard, "write_markers", lambda *_: True)
 
 
 def ends_whose_markers_count_though_their_write_failed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(LocalEnd, "failed", LocalEnd.replicated)
+    patch.setattr(transaction_shard, "write_markers", lambda *arguments: write_markers(*arguments) or True)
 
 
 def coordinators_that_trust_the_page_cache(patch: pytest.MonkeyPatch) -> None:

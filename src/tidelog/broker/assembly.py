@@ -349,6 +349,7 @@ class BrokerNode:
             markers,
             self._steady_ms,
             self._loop,
+            self._turn.later,
             transaction_peers,
         )
         # After the groups: markers that are still to be written concern their partitions, too.

@@ -96,8 +96,7 @@ class PartitionJournal:
     @property
     def writes_at_once(self) -> bool:
         """Whether writing alone makes records safe: no other broker and no sync is to be waited for."""
-        leader = self._leader
-        return not leader.in_sync.followers and not leader.syncs_first
+        return self._leader.own_write_is_enough
 
     def write_now(self) -> None:
         """Write what is staged before the turn ends, if that alone makes it safe."""

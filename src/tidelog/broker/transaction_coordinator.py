@@ -17,6 +17,7 @@ from tidelog.broker.transaction_markers import LocalMarkers, MarkerSender
 from tidelog.broker.transaction_peers import TransactionPeers
 from tidelog.broker.transaction_request import Command
 from tidelog.broker.transaction_shard import TransactionShardHost
+from tidelog.broker.turn import IsLate
 from tidelog.controller.topics import NewTopic, TopicCreated
 from tidelog.metadata.delta import Delta
 from tidelog.metadata.image import ClusterImage
@@ -59,6 +60,7 @@ class TransactionCoordinator:
         markers: LocalMarkers,
         now_ms: Callable[[], int],
         timers: Timers,
+        later: Callable[[IsLate], None],
         elsewhere: TransactionPeers | None = None,
     ) -> None:
         self._elsewhere = elsewhere
@@ -71,6 +73,7 @@ class TransactionCoordinator:
         self._markers = markers
         self._now_ms = now_ms
         self._timers = timers
+        self._later = later
         self._image = ClusterImage()
         self._hosts: dict[int, TransactionShardHost] = {}
         # How many shards there are; 0 while the topic does not exist.
@@ -170,6 +173,7 @@ class TransactionCoordinator:
             lambda: TransactionShard(self._settings),
             self._now_ms,
             self._timers,
+            self._later,
             self._producer_ids.take,
             self._partitions.by_name,
             self._sender,

@@ -10,16 +10,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from tidelog.broker.known_forms import KnownForms
-from tidelog.broker.local_end import Led, LocalEnd
+from tidelog.broker.local_end import Led, lone_leaders, write_markers
 from tidelog.broker.logs import log
 from tidelog.broker.marker_waits import MarkerWaits
 from tidelog.broker.partition_journal import PartitionJournal
 from tidelog.broker.timers import DeadlineTimer, Timer, Timers
 from tidelog.broker.transaction_markers import MarkerSender
 from tidelog.broker.transaction_request import Command, TransactionRequest
+from tidelog.broker.turn import IsLate
 from tidelog.machine.runtime import Result, Runtime
 from tidelog.model.errors import ErrorCode, ProtocolError
-from tidelog.model.ids import LeaderEpoch, Offset, ProducerId, TopicPartition
+from tidelog.model.ids import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TopicPartition
 from tidelog.replica.leader import PartitionLeader
 from tidelog.transactions.batch_form import BatchForm
 from tidelog.transactions.calls import Ending, Step
@@ -52,6 +53,7 @@ class TransactionShardHost:
         build: Callable[[], TransactionShard],
         now_ms: Callable[[], int],
         timers: Timers,
+        later: Callable[[IsLate], None],
         take_producer_id: ProducerIdSource,
         led: Led,
         make_sender: SenderFactory,
@@ -65,9 +67,12 @@ class TransactionShardHost:
         # How the record of a transactional id was last written, as others of it will be.
         self._forms = forms
         self._timers = timers
+        self._later = later
+        # Ends that are decided, and whose markers this turn writes: who leads the partitions, and since when.
+        self._late_ends: list[tuple[str, Transaction, list[PartitionLeader], int]] = []
         self._completing: Timer | None = None
-        # Ends whose markers are on their way, by transactional id.
-        self._senders: dict[str, LocalEnd | MarkerSender] = {}
+        # Ends whose markers are on their way elsewhere, too, by transactional id.
+        self._senders: dict[str, MarkerSender] = {}
         # Requests that wait for the markers of a transaction, by transactional id.
         self._waiting: MarkerWaits[TransactionRequest[Any]] = MarkerWaits(timers, now_ms)
         self._journal = PartitionJournal(leader, self._committed, lambda: on_failed(self))
@@ -93,6 +98,7 @@ class TransactionShardHost:
         for sender in self._senders.values():
             sender.cancel()
         self._senders.clear()
+        self._late_ends.clear()
         self._runtime.resign()
         for request in self._waiting.give_up():
             request.give_up(ProtocolError(ErrorCode.NOT_COORDINATOR))
@@ -164,16 +170,14 @@ class TransactionShardHost:
         if not self.runs_at_once:
             return None
         now_ms = self.now_ms()
-        shard = self._runtime.machine
-        prepared = usual_end(shard, transactional_id, producer, committed, now_ms)
+        prepared = usual_end(self._runtime.machine, transactional_id, producer, committed, now_ms)
         if prepared is None:
             return None
-        end = LocalEnd(shard.ending_of(transactional_id, prepared), self._ended_here)
-        if not end.find_leaders(self._led) or not end.ends_with_turn:
+        leaders = lone_leaders(self._led, prepared.partitions)
+        if leaders is None:
             return None
         self._write_at_once(transactional_id, prepared)
-        self._senders[transactional_id] = end
-        end.promise(now_ms)
+        self._end_late(transactional_id, prepared, leaders, now_ms)
         return prepared
 
     def _write_at_once(self, transactional_id: str, transaction: Transaction) -> None:
@@ -217,22 +221,31 @@ class TransactionShardHost:
 
         Whether this turn does so, before anybody can look for them; otherwise the request, if any, waits for them.
         """
-        end = LocalEnd(ending, self._ended_here)
-        self._senders[ending.transactional_id] = end
-        is_staged = end.write(self._led, self.now_ms())
-        if end.ends_with_turn:
+        transactional_id = ending.transactional_id
+        leaders = lone_leaders(self._led, ending.partitions)
+        if leaders is not None:
+            self._end_late(transactional_id, self.shard.transactions[transactional_id], leaders, self.now_ms())
             return True
         if request is not None:
-            self.wait(ending.transactional_id, request)
-        if not is_staged:
-            self._sender(ending).send()
+            self.wait(transactional_id, request)
+        self._sender(ending).send()
         return False
 
-    def _ended_here(self, end: LocalEnd, is_written: bool) -> None:
-        if is_written:
-            self._delivered(end.ending, end.now_ms)
-        else:
-            self._sender(end.ending).send_later()
+    def _end_late(
+        self, transactional_id: str, decided: Transaction, leaders: list[PartitionLeader], now_ms: int
+    ) -> None:
+        if not self._late_ends:
+            self._later(self)
+        self._late_ends.append((transactional_id, decided, leaders, now_ms))
+
+    def do_late(self) -> None:
+        """The answers of the turn have left: write the markers that it promised."""
+        ends, self._late_ends = self._late_ends, []
+        for transactional_id, decided, leaders, now_ms in ends:
+            if write_markers(decided, self.shard.epoch, leaders, now_ms):
+                self._delivered(transactional_id, (decided.producer_id, decided.producer_epoch), now_ms)
+            else:
+                self._sender(self.shard.ending_of(transactional_id, decided)).send_later()
 
     def _sender(self, ending: Ending) -> MarkerSender:
         sender = self._make_sender(ending, self._sent)
@@ -240,14 +253,14 @@ class TransactionShardHost:
         return sender
 
     def _sent(self, ending: Ending) -> None:
-        self._delivered(ending, self.now_ms())
-
-    def _delivered(self, ending: Ending, now_ms: int) -> None:
         self._senders.pop(ending.transactional_id, None)
-        markers_written(self._runtime.machine, ending, now_ms)
+        self._delivered(ending.transactional_id, ending.producer, self.now_ms())
+
+    def _delivered(self, transactional_id: str, marked: tuple[ProducerId, ProducerEpoch], now_ms: int) -> None:
+        markers_written(self._runtime.machine, transactional_id, marked, now_ms)
         if self._completing is None:
             self._completing = self._timers.call_later(COMPLETE_AFTER_SECONDS, self._write_completed)
-        for request in self._waiting.ended(ending.transactional_id):
+        for request in self._waiting.ended(transactional_id):
             request.ended()
 
     def _write_completed(self) -> None:

@@ -1,6 +1,6 @@
 """One turn of the event loop: read every ready connection, write what came with one gathered write for each
 partition, then answer all of them. Connections and handlers add work to the turn; `settle` does it. Nothing here
-waits. What answers themselves have to write (a transaction's markers) is written in the same turn, behind them.
+waits. What no answer needs (a transaction's markers) is done in the same turn, behind the answers.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from tidelog.wire.schema import Response
 class Writes(Protocol):
     """Something with staged bytes: a partition's leader."""
 
-    @property
-    def is_late(self) -> bool:
-        """Whether no answer of the turn waits for the write."""
-        ...
-
     def write_staged(self) -> None: ...
+
+
+class IsLate(Protocol):
+    """Something to be done that no answer of the turn waits for."""
+
+    def do_late(self) -> None: ...
 
 
 class Answers(Protocol):
@@ -73,8 +74,8 @@ class Turn:
         self._call_soon = call_soon
         self._scheduled = False
         self._writes: list[Writes] = []
-        # What is written when the answers have left.
-        self._late: list[Writes] = []
+        # What is done when the answers have left.
+        self._late: list[IsLate] = []
         self._answers: list[tuple[Answers, Response]] = []
         self._waits: list[Waits] = []
         self._flushes: list[Flushes] = []
@@ -96,7 +97,13 @@ class Turn:
         """
         if not self._scheduled:
             self.begin()
-        (self._late if partition.is_late else self._writes).append(partition)
+        self._writes.append(partition)
+
+    def later(self, work: IsLate) -> None:
+        """Have something done when the turn's answers have left, before anybody can ask for what comes of it."""
+        if not self._scheduled:
+            self.begin()
+        self._late.append(work)
 
     def answer(self, call: Answers, response: Response) -> None:
         """Have the response sent after the turn's writes, which may still put errors into it."""
@@ -115,9 +122,9 @@ class Turn:
     def write_now(self) -> None:
         """Write and acknowledge what is staged, so that the request that follows on a connection sees it."""
         while self._writes or self._late or self._answers or self._waits:
-            if self._late:
-                self._writes += self._late
-                self._late = []
+            late, self._late = self._late, []
+            for work in late:
+                work.do_late()
             self._write_once()
 
     def _write_once(self) -> None:
@@ -134,7 +141,7 @@ class Turn:
     def settle(self) -> None:
         self._write_once()
         if self._writes or self._late:
-            # Who has an answer by now need not wait for what is still to be written. No request is taken in between:
+            # Who has an answer by now need not wait for what is still to be done. No request is taken in between:
             # nobody who was answered can ask for what is not there yet.
             flushes, self._flushes = self._flushes, []
             for connection in flushes:

@@ -98,7 +98,6 @@ class PartitionLeader:
         "high_watermark",
         "in_sync",
         "index",
-        "is_late",
         "is_throttled",
         "log",
         "records_in",
@@ -135,8 +134,6 @@ class PartitionLeader:
         self._unsynced_growth_bytes = 0
         self._staged_bytes = 0
         self._expected: OwnWriter | None = None
-        # Whether nothing but what the broker itself adds is to be written, which no answer of the turn waits for.
-        self.is_late = False
         # Where the log will end once the turn has written; acks=all waits for the high watermark to get there.
         self.staged_end_offset = log.end_offset
         self.topic = topic
@@ -306,17 +303,16 @@ class PartitionLeader:
         self.waiting_acks.add(end, waiter)
         return end
 
-    def stage_marker(
+    def append_marker(
         self,
         producer_id: ProducerId,
         producer_epoch: ProducerEpoch,
         is_commit: bool,
         coordinator_epoch: int,
         timestamp_ms: int,
-        waiter: AcksWaiter,
     ) -> None:
-        """End a producer's transaction here: the same as `stage_own` with the batch that says so."""
-        if self.failed:
+        """End a producer's transaction here: the same as `append_own` with the batch that says so."""
+        if self.failed or self.resigned:
             raise ProtocolError(*OFFLINE)
         if self._expected is not None:
             self.stage_expected()
@@ -330,17 +326,14 @@ class PartitionLeader:
         self.staged_end_offset = end = Offset(offset + 1)
         self._staged_bytes += MARKER_LENGTH
         self.records_in += 1
-        if not self._staged:
-            self._on_staged(self)
-        self._staged.append(OWN_BATCH)
-        self.waiting_acks.add(end, waiter)
+        self._write_own(end)
 
     def append_own(self, batch: bytearray, timestamp_ms: int) -> Offset:
         """Write a batch of the broker itself, which is one record of this time, and all that is staged before it, now;
         returns the offset after it.
 
-        Nobody is told of it: it is for logs where this write alone makes it safe (`alone_is_enough`, and not
-        `syncs_first`). Raises ProtocolError when it is not written.
+        Nobody is told of it: it is for logs where this write alone makes it safe (`own_write_is_enough`). Raises
+        ProtocolError when it is not written.
         """
         if not self._staged and not self.failed:
             try:
@@ -354,11 +347,15 @@ class PartitionLeader:
                 self._grew(Offset(written - 1), len(batch) - LENGTH_OVERHEAD_BYTES)
                 return written
         end = self._stage_own(batch)
+        self._write_own(end)
+        return end
+
+    def _write_own(self, end: Offset) -> None:
+        """Write what is staged, now: the last of it is the broker's own, and ends here."""
         self._staged.append(OWN_BATCH)
         self.write_staged()
         if self.log.end_offset < end:
             raise ProtocolError(ErrorCode.KAFKA_STORAGE_ERROR, "the log cannot be written")
-        return end
 
     def _stage_own(self, batch: bytearray) -> Offset:
         if self.failed:
@@ -377,16 +374,12 @@ class PartitionLeader:
         self.records_in += header.records_count
         return end
 
-    def expect_own(self, writer: OwnWriter, *, is_late: bool = False) -> Offset:
-        """Promise the next offsets to records that the broker adds up until the turn's write; returns the first.
-
-        What is late may be written when the turn's answers have left, unless somebody else comes first.
-        """
+    def expect_own(self, writer: OwnWriter) -> Offset:
+        """Promise the next offsets to records that the broker adds up until the turn's write; returns the first."""
         if self._expected is not None:
             self.stage_expected()
         self._expected = writer
         if not self._staged:
-            self.is_late = is_late
             self._on_staged(self)
         # The turn knows of the write from here on, though the batch comes later.
         self._staged.append(OWN_BATCH)
@@ -396,10 +389,6 @@ class PartitionLeader:
         """Have the one who was promised offsets use them now."""
         writer, self._expected = self._expected, None
         assert writer is not None
-        if self.is_late:
-            # Others follow, whose answers wait for the write.
-            self.is_late = False
-            self._on_staged(self)
         writer.stage_expected(self)
 
     def _check_timestamps(self, header: BatchHeader, batch: memoryview, now_ms: int) -> None:
@@ -412,7 +401,6 @@ class PartitionLeader:
 
     def write_staged(self) -> None:
         """Write what the turn has staged. When that fails its answers become errors: nothing is pretended."""
-        self.is_late = False
         if self._expected is not None:
             self.stage_expected()
         if not self._staged:
@@ -489,6 +477,11 @@ class PartitionLeader:
         """Whether this broker's own write satisfies acks=all: it has the only replica."""
         # Then `min.insync.replicas`, which is never above the number of replicas, is reached by the leader.
         return not self.in_sync.followers
+
+    @property
+    def own_write_is_enough(self) -> bool:
+        """Whether what is written here is safe with that: no other broker and no sync is to be waited for."""
+        return not self.in_sync.followers and not self.syncs_first
 
     def _count(self, grown_bytes: int, own_end: Offset) -> None:
         self._unread_bytes += grown_bytes

@@ -15,7 +15,7 @@ from typing import TypeVar
 from tidelog.machine.runtime import Result
 from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import NO_PRODUCER, ProducerEpoch, ProducerId
-from tidelog.transactions.calls import Again, Ending, Outcome, Step, answer
+from tidelog.transactions.calls import Again, Outcome, Step, answer
 from tidelog.transactions.records import TransactionRecord
 from tidelog.transactions.shard import TransactionShard, check_producer
 from tidelog.transactions.states import ENDING, State
@@ -102,14 +102,16 @@ def fence(
     return Result([TransactionRecord(transactional_id, fenced)], Step(reply, ending))
 
 
-def markers_written(shard: TransactionShard, ending: Ending, now_ms: int) -> None:
-    """All markers of a transaction are written: it is complete from now on, as far as this leader knows."""
-    transaction = shard.transactions.get(ending.transactional_id)
+def markers_written(
+    shard: TransactionShard, transactional_id: str, marked: tuple[ProducerId, ProducerEpoch], now_ms: int
+) -> None:
+    """All markers of a transaction, which have this pair, are written: it is complete, as far as this leader knows."""
+    transaction = shard.transactions.get(transactional_id)
     if transaction is None or transaction.state not in ENDING:
         return
-    if (transaction.producer_id, transaction.producer_epoch) != ending.producer:
+    if (transaction.producer_id, transaction.producer_epoch) != marked:
         return
-    shard.completed[ending.transactional_id] = transaction.completed(now_ms)
+    shard.completed[transactional_id] = transaction.completed(now_ms)
 
 
 def write_completed(shard: TransactionShard) -> Result[TransactionRecord, None]:

@@ -24,11 +24,8 @@ class Partition:
         name: str,
         answers: Client | None = None,
         then: Partition | None = None,
-        *,
-        is_late: bool = False,
     ) -> None:
         self._bench, self._name, self._answers, self._then = bench, name, answers, then
-        self.is_late = is_late
 
     def write_staged(self) -> None:
         self._bench.seen.append(f"write {self._name}")
@@ -36,6 +33,16 @@ class Partition:
             self._bench.turn.flush(self._answers)
         if self._then is not None:
             self._bench.turn.write(self._then)
+
+
+class Markers:
+    """What is written when the answers have left, for which nobody waits."""
+
+    def __init__(self, bench: Recorded) -> None:
+        self._bench = bench
+
+    def do_late(self) -> None:
+        self._bench.seen.append("write marker")
 
 
 class Client:
@@ -69,7 +76,7 @@ def test_who_is_answered_waits_for_later_writes_only_if_more_of_its_requests_are
 def test_what_is_late_is_written_in_the_same_turn_behind_the_answers() -> None:
     bench = Recorded()
     bench.turn.begin()
-    bench.turn.write(Partition(bench, "marker", is_late=True))
+    bench.turn.later(Markers(bench))
     bench.turn.write(Partition(bench, "records", Client(bench, "producer")))
     bench.turn.settle()
     assert bench.seen == ["write records", "send to producer", "write marker"]
@@ -78,6 +85,6 @@ def test_what_is_late_is_written_in_the_same_turn_behind_the_answers() -> None:
 def test_who_cannot_wait_has_what_is_late_written_too() -> None:
     bench = Recorded()
     bench.turn.begin()
-    bench.turn.write(Partition(bench, "marker", is_late=True))
+    bench.turn.later(Markers(bench))
     bench.turn.write_now()
     assert bench.seen == ["write marker"]

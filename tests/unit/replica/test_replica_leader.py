@@ -11,7 +11,7 @@ from harness.logs import append, batch_of, new_log
 from tidelog.env.clock import SimulatedClock
 from tidelog.env.simulated_files import SimulatedFiles
 from tidelog.model.errors import ErrorCode, ProtocolError
-from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionIndex, TopicName
+from tidelog.model.ids import LeaderEpoch, NodeId, Offset, PartitionIndex, ProducerEpoch, ProducerId, TopicName
 from tidelog.model.topic_settings import topic_config, topic_defaults
 from tidelog.replica.in_sync import InSync
 from tidelog.replica.leader import PartitionLeader
@@ -173,7 +173,7 @@ def alone(on_staged: Callable[[PartitionLeader], None] = lambda _: None) -> tupl
     return lone_leader(new_log(files, SimulatedClock(), "/log"), EPOCH, on_staged), files
 
 
-class Marker:
+class Promised:
     """Something of the broker's own that comes when the partition is written, or when somebody else comes."""
 
     def __init__(self, waiter: Listening) -> None:
@@ -203,21 +203,39 @@ def test_what_the_broker_cannot_append_at_once_is_not_there() -> None:
     assert leader.append_own(bytearray(batch_of([b"again"], timestamp=NOW_MS)), NOW_MS) == 2
 
 
-def test_what_is_late_is_in_time_when_somebody_else_comes() -> None:
-    told: list[bool] = []
-    leader, _ = alone(lambda partition: told.append(partition.is_late))
+def test_who_was_promised_the_next_offset_has_it_though_somebody_else_comes() -> None:
+    told: list[PartitionLeader] = []
+    leader, _ = alone(told.append)
     waiter = Listening()
-    leader.expect_own(Marker(waiter), is_late=True)
-    assert told == [True], "nobody waits for it"
+    assert leader.expect_own(Promised(waiter)) == 0
     answer = PartitionProduceResponse(0)
     leader.stage(batch_of([b"x"], timestamp=NOW_MS), answer, NOW_MS)
-    assert told == [True, False], "the turn is told anew, for the producer waits"
     leader.write_staged()
     assert (answer.base_offset, waiter.told, leader.high_watermark) == (1, ["replicated"], 2)
+    assert told == [leader], "the turn is told once of the write"
 
 
-def test_what_is_late_behind_others_is_not() -> None:
+def test_a_marker_is_written_and_readable_with_that_behind_all_that_is_staged() -> None:
     leader, _ = alone()
-    leader.stage(batch_of([b"x"], timestamp=NOW_MS), PartitionProduceResponse(0), NOW_MS)
-    leader.expect_own(Marker(Listening()), is_late=True)
-    assert not leader.is_late
+    answer = PartitionProduceResponse(0)
+    leader.stage(batch_of([b"before"], timestamp=NOW_MS), answer, NOW_MS)
+    leader.append_marker(ProducerId(7), ProducerEpoch(1), True, 3, NOW_MS)
+    assert leader.log.end_offset == leader.high_watermark == leader.staged_end_offset == 2
+    assert (answer.base_offset, answer.error_code) == (0, 0)
+    leader.write_staged()
+    assert leader.log.end_offset == 2, "there is nothing left to write"
+
+
+@pytest.mark.parametrize("why", ["full", "offline", "led elsewhere"])
+def test_a_marker_that_cannot_be_written_is_not_there(why: str) -> None:
+    leader, files = alone()
+    leader.append_marker(ProducerId(7), ProducerEpoch(1), True, 3, NOW_MS)
+    if why == "full":
+        files.failures[files.operations + 1] = errno.ENOSPC
+    elif why == "offline":
+        leader.fail()
+    else:
+        leader.resign()
+    with pytest.raises(ProtocolError):
+        leader.append_marker(ProducerId(8), ProducerEpoch(1), True, 3, NOW_MS)
+    assert leader.log.end_offset == leader.high_watermark == 1
