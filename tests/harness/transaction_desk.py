@@ -16,10 +16,10 @@ from tidelog.model.errors import ErrorCode, ProtocolError
 from tidelog.model.ids import LeaderEpoch, Offset, PartitionIndex, ProducerEpoch, ProducerId, TopicName, TopicPartition
 from tidelog.transactions.calls import Again, Ending, Outcome
 from tidelog.transactions.codec import decode_record, encode_key, encode_value
-from tidelog.transactions.end import end_transaction, markers_written, write_completed
+from tidelog.transactions.end import end_transaction, markers_written, went_on, write_down
 from tidelog.transactions.expiry import expire, loaded
 from tidelog.transactions.init import Asked, Initialized, init_producer
-from tidelog.transactions.partitions import add_partitions, verify_partitions
+from tidelog.transactions.partitions import add_partitions, is_found_again, usual_begin, verify_partitions
 from tidelog.transactions.records import TransactionRecord
 from tidelog.transactions.settings import Settings
 from tidelog.transactions.shard import TransactionShard
@@ -124,6 +124,23 @@ class TransactionDesk:
         partitions = frozenset(partition(index) for index in indexes or (0,))
         self.run(lambda shard, _, now_ms: add_partitions(shard, transactional_id, who, partitions, version, now_ms))
 
+    def begin(self, who: Producer, index: int = 0, transactional_id: str = ID) -> bool:
+        """Begin with a partition as the short way does; says whether a record was needed for it."""
+        begun = usual_begin(self.shard, transactional_id, who, partition(index), self.now_ms)
+        assert begun is not None
+        if is_found_again(self.shard, transactional_id, partition(index)):
+            self.shard.begin_unwritten(transactional_id, begun)
+            return False
+        self._submit(lambda _: Result([TransactionRecord(transactional_id, begun)], None))
+        return True
+
+    def go_on(self, *indexes: int) -> None:
+        """Markers are written again, and these partitions refuse theirs: the next transaction has begun there."""
+        (ending,) = self.endings
+        self.endings.clear()
+        partitions = frozenset(map(partition, indexes))
+        self._submit(lambda shard: went_on(shard, ending, partitions, self.now_ms))
+
     def verify(self, who: Producer, *indexes: int, transactional_id: str = ID) -> list[ErrorCode]:
         partitions = [partition(index) for index in indexes]
         errors = self.run(
@@ -160,9 +177,9 @@ class TransactionDesk:
             self.delivered.append(ending)
             markers_written(self.shard, ending.transactional_id, ending.producer, self.now_ms)
 
-    def write_completed(self) -> None:
-        """What is complete is written down, as it is after a while."""
-        self._submit(write_completed)
+    def write_down(self) -> None:
+        """What this leader alone knows is written down, as it is after a while."""
+        self._submit(write_down)
 
     def pass_time(self, milliseconds: int) -> None:
         """Let time pass, with every deadline at its moment."""

@@ -26,6 +26,7 @@ from tidelog.log.verifications import Verifications
 from tidelog.machine.runtime import Result, Runtime
 from tidelog.transactions import end, init, partitions
 from tidelog.transactions.calls import Step
+from tidelog.transactions.delivery import Delivery
 from tidelog.transactions.end import fence
 from tidelog.transactions.transaction import Transaction
 
@@ -83,14 +84,14 @@ def ends_that_are_complete_before_their_markers(patch: pytest.MonkeyPatch) -> No
     deliver = transaction_shard.TransactionShardHost.deliver
 
     def hasty(self: Any, ending: Any, request: Any = None) -> Any:
-        self._sent(ending)
+        self._delivered(ending.transactional_id, ending.producer, self.now_ms())
         return deliver(self, ending, request)
 
     patch.setattr(transaction_shard.TransactionShardHost, "deliver", hasty)
 
 
 def ends_that_are_never_written_down(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(transaction_shard, "write_completed", lambda _: Result((), None))
+    patch.setattr(transaction_shard, "write_down", lambda _: Result((), None))
 
 
 def decisions_that_a_crash_forgets(patch: pytest.MonkeyPatch) -> None:
@@ -143,6 +144,24 @@ def ends_whose_markers_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def ends_whose_markers_count_though_their_write_failed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(transaction_shard, "write_markers", lambda *arguments: write_markers(*arguments) or True)
+
+
+def transactions_without_a_record_that_a_crash_forgets(patch: pytest.MonkeyPatch) -> None:
+    """That the next one has begun where the last ended is known to partitions only, which are not believed."""
+    patch.setattr(Delivery, "gone_on", property(lambda _: set(), lambda *_: None), raising=False)
+
+
+def transactions_without_a_record_that_begin_anywhere(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(transaction_shard, "is_found_again", lambda shard, name, _: name in shard.completed)
+
+
+def markers_that_come_again_and_end_the_next_transaction(patch: pytest.MonkeyPatch) -> None:
+    check = Producers.check_marker
+
+    def careless(self: Producers, *arguments: Any, is_newer: bool) -> None:
+        check(self, *arguments, is_newer=False)
+
+    patch.setattr(Producers, "check_marker", careless)
 
 
 def coordinators_that_trust_the_page_cache(patch: pytest.MonkeyPatch) -> None:
@@ -211,6 +230,9 @@ MUTANTS: dict[Mutate, int] = {
     decisions_that_are_answered_before_they_are_written: 1,
     ends_whose_markers_are_forgotten: 1,
     ends_whose_markers_count_though_their_write_failed: FULL_DISK,
+    transactions_without_a_record_that_a_crash_forgets: 1,
+    transactions_without_a_record_that_begin_anywhere: 1,
+    markers_that_come_again_and_end_the_next_transaction: 1,
     coordinators_that_trust_the_page_cache: SLOW_DISK,
     late_ends_that_end_the_next_transaction: 1,
     takeovers_that_leave_the_old_transaction_open: 1,

@@ -28,6 +28,7 @@ from tidelog.model.java_hash import partition_of_id
 from tidelog.replica.partitions import NONE_LED, LedPartitions
 from tidelog.transactions.batch_form import BatchForm
 from tidelog.transactions.calls import Ending
+from tidelog.transactions.delivery import Delivery
 from tidelog.transactions.settings import Settings
 from tidelog.transactions.shard import TransactionShard
 
@@ -194,7 +195,7 @@ class TransactionCoordinator:
         if leader is not None and not leader.failed and index not in self._hosts:
             self._start(index)
 
-    def _sender(self, ending: Ending, done: Callable[[Ending], None]) -> MarkerSender:
+    def _sender(self, ending: Ending, done: Callable[[Delivery], None]) -> MarkerSender:
         return MarkerSender(
             ending, self._node_id, lambda: self._image, self._markers, self._timers, done, self._elsewhere
         )

@@ -124,7 +124,7 @@ class MarkerSender:
         image: Callable[[], ClusterImage],
         local: LocalMarkers,
         timers: Timers,
-        done: Callable[[Ending], None],
+        done: Callable[[Delivery], None],
         elsewhere: TransactionPeers | None = None,
     ) -> None:
         self._elsewhere = elsewhere
@@ -182,7 +182,7 @@ class MarkerSender:
         if self._asked:
             return
         if delivery.is_done:
-            self._done(delivery.ending)
+            self._done(delivery)
         elif delivery.fenced:
             log.warning("a newer coordinator ends this transaction", transactional_id=delivery.ending.transactional_id)
         else:

@@ -25,9 +25,10 @@ from tidelog.replica.leader import PartitionLeader
 from tidelog.transactions.batch_form import BatchForm
 from tidelog.transactions.calls import Ending, Step
 from tidelog.transactions.codec import decode_record, encode_key, encode_value
-from tidelog.transactions.end import markers_written, usual_end, write_completed
+from tidelog.transactions.delivery import Delivery
+from tidelog.transactions.end import markers_written, usual_end, went_on, write_down
 from tidelog.transactions.expiry import expire, loaded
-from tidelog.transactions.partitions import add_partitions, usual_begin
+from tidelog.transactions.partitions import add_partitions, is_found_again, usual_begin
 from tidelog.transactions.records import TransactionRecord
 from tidelog.transactions.shard import TransactionShard
 from tidelog.transactions.states import ENDING
@@ -37,11 +38,12 @@ from tidelog.wire.small_batch import build_one_record_batch, build_plain_batch
 
 ReplyT = TypeVar("ReplyT")
 ProducerIdSource = Callable[[Callable[[ProducerId | ProtocolError], None]], None]
-# How long a producer may take to begin its next transaction, so that the end of the last need not be written down.
-COMPLETE_AFTER_SECONDS: Final = 0.1
+# For so long a leader may know more than it has written down: that an end is complete, that the next transaction has
+# begun. A producer in a loop is quicker, and then neither is ever written.
+WRITE_DOWN_AFTER_SECONDS: Final = 0.1
 # Larger transactions are encoded anew each time: forms stay small, and one that grows is not learned at every step.
 FORM_PARTITIONS_MAX: Final = 16
-SenderFactory = Callable[[Ending, Callable[[Ending], None]], MarkerSender]
+SenderFactory = Callable[[Ending, Callable[[Delivery], None]], MarkerSender]
 
 
 class TransactionShardHost:
@@ -70,7 +72,7 @@ class TransactionShardHost:
         self._later = later
         # Ends that are decided, and whose markers this turn writes: who leads the partitions, and since when.
         self._late_ends: list[tuple[str, Transaction, list[PartitionLeader], int]] = []
-        self._completing: Timer | None = None
+        self._write_down_timer: Timer | None = None
         # Ends whose markers are on their way elsewhere, too, by transactional id.
         self._senders: dict[str, MarkerSender] = {}
         # Requests that wait for the markers of a transaction, by transactional id.
@@ -92,9 +94,9 @@ class TransactionShardHost:
     def stop(self) -> None:
         """Another broker leads now: who waits is told so."""
         self._deadline.cancel()
-        if self._completing is not None:
-            self._completing.cancel()
-            self._completing = None
+        if self._write_down_timer is not None:
+            self._write_down_timer.cancel()
+            self._write_down_timer = None
         for sender in self._senders.values():
             sender.cancel()
         self._senders.clear()
@@ -147,10 +149,16 @@ class TransactionShardHost:
         """Add a partition to the transaction of a producer, which may begin with it. False when it is not added now."""
         if not self.runs_at_once:
             return False
-        begun = usual_begin(self._runtime.machine, transactional_id, producer, partition, now_ms)
+        shard = self._runtime.machine
+        begun = usual_begin(shard, transactional_id, producer, partition, now_ms)
         try:
             if begun is not None:
-                self._write_at_once(transactional_id, begun)
+                if not is_found_again(shard, transactional_id, partition):
+                    self._write_at_once(transactional_id, begun)
+                    return True
+                shard.begin_unwritten(transactional_id, begun)
+                if shard.has_new_deadline:
+                    self._update_deadline()
             else:
                 partitions = frozenset((partition,))
                 self.run_at_once(
@@ -252,23 +260,40 @@ class TransactionShardHost:
         self._senders[ending.transactional_id] = sender
         return sender
 
-    def _sent(self, ending: Ending) -> None:
-        self._senders.pop(ending.transactional_id, None)
-        self._delivered(ending.transactional_id, ending.producer, self.now_ms())
+    def _sent(self, delivery: Delivery) -> None:
+        ending = delivery.ending
+        if not delivery.gone_on:
+            self._senders.pop(ending.transactional_id, None)
+            self._delivered(ending.transactional_id, ending.producer, self.now_ms())
+            return
+
+        def written(outcome: ProtocolError | None) -> None:
+            if outcome is None:
+                self._senders.pop(ending.transactional_id, None)
+                self._wake(ending.transactional_id)
+            elif outcome.code is not ErrorCode.NOT_COORDINATOR:
+                # The log cannot be written now.
+                self._sender(ending).send_later()
+
+        partitions, now_ms = frozenset(delivery.gone_on), self.now_ms()
+        self._submit(lambda shard: went_on(shard, ending, partitions, now_ms), written)
 
     def _delivered(self, transactional_id: str, marked: tuple[ProducerId, ProducerEpoch], now_ms: int) -> None:
         markers_written(self._runtime.machine, transactional_id, marked, now_ms)
-        if self._completing is None:
-            self._completing = self._timers.call_later(COMPLETE_AFTER_SECONDS, self._write_completed)
+        if self._write_down_timer is None:
+            self._write_down_timer = self._timers.call_later(WRITE_DOWN_AFTER_SECONDS, self._write_down)
+        self._wake(transactional_id)
+
+    def _wake(self, transactional_id: str) -> None:
         for request in self._waiting.ended(transactional_id):
             request.ended()
 
-    def _write_completed(self) -> None:
-        self._completing = None
-        self._submit(write_completed, lambda _: None)
-        if self.shard.completed:
+    def _write_down(self) -> None:
+        self._write_down_timer = None
+        self._submit(write_down, lambda _: None)
+        if self.shard.completed or self.shard.unwritten:
             # The log cannot be written now.
-            self._completing = self._timers.call_later(COMPLETE_AFTER_SECONDS, self._write_completed)
+            self._write_down_timer = self._timers.call_later(WRITE_DOWN_AFTER_SECONDS, self._write_down)
 
     def _carry_on(self, endings: list[Ending] | ProtocolError) -> None:
         if not isinstance(endings, ProtocolError):

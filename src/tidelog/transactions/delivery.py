@@ -13,6 +13,7 @@ from typing import Final
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 from tidelog.transactions.calls import Ending
+from tidelog.transactions.transaction import EPOCH_BUMPING_VERSION
 
 # The first retry comes after this long, each further one after twice as long, up to the longest.
 RETRY_FIRST_MS: Final = 20
@@ -25,7 +26,9 @@ class Meaning(Enum):
     WRITTEN = "written"
     # The partition has another leader, or its leader cannot write now.
     RETRY = "retry"
-    # Nothing of the transaction can be open there: the partition knows a newer epoch of the producer.
+    # Nothing of the transaction can be open there: the partition knows records of the producer that come after it.
+    GONE_ON = "gone on"
+    # Markers are not for this partition.
     NOTHING_TO_END = "nothing to end"
     # A newer coordinator has taken over: that one ends what there is to end.
     FENCED = "fenced"
@@ -33,7 +36,7 @@ class Meaning(Enum):
 
 MEANINGS: Final[dict[ErrorCode, Meaning]] = {
     ErrorCode.NONE: Meaning.WRITTEN,
-    ErrorCode.INVALID_PRODUCER_EPOCH: Meaning.NOTHING_TO_END,
+    ErrorCode.INVALID_PRODUCER_EPOCH: Meaning.GONE_ON,
     ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: Meaning.NOTHING_TO_END,
     ErrorCode.TRANSACTION_COORDINATOR_FENCED: Meaning.FENCED,
 }
@@ -45,6 +48,8 @@ class Delivery:
     def __init__(self, ending: Ending) -> None:
         self.ending = ending
         self.missing = set(ending.partitions)
+        # Where the producer's next transaction has begun, though no record says so.
+        self.gone_on: set[TopicPartition] = set()
         self.fenced = False
         self._retry_ms = RETRY_FIRST_MS
 
@@ -59,6 +64,10 @@ class Delivery:
             match MEANINGS.get(error, Meaning.RETRY):
                 case Meaning.WRITTEN | Meaning.NOTHING_TO_END:
                     self.missing.discard(partition)
+                case Meaning.GONE_ON:
+                    self.missing.discard(partition)
+                    if self.ending.version >= EPOCH_BUMPING_VERSION:
+                        self.gone_on.add(partition)
                 case Meaning.FENCED:
                     self.fenced = True
                 case Meaning.RETRY:

@@ -5,7 +5,8 @@ answered as the first time, from the end of the next transaction; and it fences 
 arrives later. Older requests can be told apart by nothing: for them the state alone decides.
 
 That a transaction is complete need not be safe before its producer goes on: if it is forgotten, the markers are written
-once more. So it is written down with time, and not at all when the record of the next transaction says so, too.
+once more. So it is written down with time, and not at all when a record of the next transaction says so, too. Nor need
+be that the next one has begun in the same partitions: they say so when such a marker reaches them.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import TypeVar
 
 from tidelog.machine.runtime import Result
 from tidelog.model.errors import ErrorCode, ProtocolError
-from tidelog.model.ids import NO_PRODUCER, ProducerEpoch, ProducerId
-from tidelog.transactions.calls import Again, Outcome, Step, answer
+from tidelog.model.ids import NO_PRODUCER, ProducerEpoch, ProducerId, TopicPartition
+from tidelog.transactions.calls import Again, Ending, Outcome, Step, answer
 from tidelog.transactions.records import TransactionRecord
 from tidelog.transactions.shard import TransactionShard, check_producer
 from tidelog.transactions.states import ENDING, State
@@ -114,9 +115,28 @@ def markers_written(
     shard.completed[transactional_id] = transaction.completed(now_ms)
 
 
-def write_completed(shard: TransactionShard) -> Result[TransactionRecord, None]:
-    """Write down the ends that are complete and were followed by nothing."""
+def went_on(
+    shard: TransactionShard, ending: Ending, partitions: frozenset[TopicPartition], now_ms: int
+) -> Result[TransactionRecord, None]:
+    """The markers of an end were written before, and its producer's next transaction has begun in these partitions."""
+    transaction = shard.transactions.get(ending.transactional_id)
+    if (
+        transaction is None
+        or transaction.state not in ENDING
+        or (transaction.producer_id, transaction.producer_epoch) != ending.producer
+    ):
+        return Result((), None)
+    begun = transaction.completed(now_ms).opened(partitions, now_ms, now_ms, EPOCH_BUMPING_VERSION)
+    return Result([TransactionRecord(ending.transactional_id, begun)], None)
+
+
+def write_down(shard: TransactionShard) -> Result[TransactionRecord, None]:
+    """Write down what this leader alone knows: ends that are complete, and transactions that have begun since."""
     records = [TransactionRecord(transactional_id, ended) for transactional_id, ended in shard.completed.items()]
+    records += [
+        TransactionRecord(transactional_id, shard.transactions[transactional_id])
+        for transactional_id in sorted(shard.unwritten)
+    ]
     return Result(records, None, atomic=False)
 
 

@@ -51,6 +51,22 @@ def usual_begin(
     return transaction.opened(frozenset((partition,)), now_ms, now_ms, EPOCH_BUMPING_VERSION)
 
 
+def is_found_again(shard: TransactionShard, transactional_id: str, partition: TopicPartition) -> bool:
+    """Whether a transaction that begins with this partition is not lost with the leader, though no record says so.
+
+    The newest record decides the end of the one before, which had this partition, too: who reads it has its marker
+    written once more, and the partition refuses it, for the transaction that is open there has the marker's epoch.
+    """
+    ended = shard.transactions.get(transactional_id)
+    return (
+        ended is not None
+        and ended.state in ENDING
+        and partition in ended.partitions
+        and ended.client_version >= EPOCH_BUMPING_VERSION
+        and ended.next_producer_id == NO_PRODUCER
+    )
+
+
 def verify_partitions(
     shard: TransactionShard, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]
 ) -> Outcome[dict[TopicPartition, ErrorCode]]:

@@ -43,9 +43,11 @@ class TransactionShard:
         self.retry_ms = 0
         # Those whose transactions have no time-out.
         self.two_phase_ids: set[str] = set()
-        # Ends that are complete since their markers are written, and not yet written down as such (by
-        # `end.write_completed`). Only this leader knows: whoever takes over has their markers written once more.
+        # What only this leader knows, until it is written down (by `end.write_down`). Whoever takes over has markers
+        # written once more, and learns it from the partitions. Ends that are complete since theirs are written:
         self.completed: dict[str, Transaction] = {}
+        # Transactions that have begun where the last one ended: among `transactions`, as if a record said so.
+        self.unwritten: set[str] = set()
 
     def replay(self, records: Sequence[TransactionRecord], offset: Offset, epoch: LeaderEpoch) -> None:
         """Apply records, of which the last has `offset`."""
@@ -53,6 +55,8 @@ class TransactionShard:
         self.retry_ms = 0
         for transactional_id, transaction in records:
             self.completed.pop(transactional_id, None)
+            if self.unwritten:
+                self.unwritten.discard(transactional_id)
             if transaction is None:
                 self.transactions.pop(transactional_id, None)
                 self.two_phase_ids.discard(transactional_id)
@@ -64,9 +68,20 @@ class TransactionShard:
             if self.two_phase_ids:
                 self.two_phase_ids.discard(transactional_id)
             if transaction.state is State.ONGOING:
-                noted_ms = self._noted.get(transactional_id)
-                if noted_ms is None or transaction.start_ms + transaction.timeout_ms < noted_ms:
-                    self._note_deadline(transactional_id, transaction.start_ms + transaction.timeout_ms)
+                self._opened(transactional_id, transaction)
+
+    def begin_unwritten(self, transactional_id: str, transaction: Transaction) -> None:
+        """Open a transaction that `partitions.is_found_again` without its record."""
+        del self.completed[transactional_id]
+        self.unwritten.add(transactional_id)
+        self.transactions[transactional_id] = transaction
+        if transaction.timeout_ms != NO_TIMEOUT_MS:
+            self._opened(transactional_id, transaction)
+
+    def _opened(self, transactional_id: str, transaction: Transaction) -> None:
+        noted_ms = self._noted.get(transactional_id)
+        if noted_ms is None or transaction.start_ms + transaction.timeout_ms < noted_ms:
+            self._note_deadline(transactional_id, transaction.start_ms + transaction.timeout_ms)
 
     def newest(self, transactional_id: str) -> Transaction | None:
         """The newest that is known of a transactional id; None when it is unknown."""

@@ -73,7 +73,7 @@ class Bench:
         self.run(SLOW_MS)
         return answers[0].producer_id, answers[0].producer_epoch
 
-    def write(self, pair: tuple[int, int]) -> ErrorCode:
+    def write(self, pair: tuple[int, int], *, within_ms: int = SLOW_MS) -> ErrorCode:
         batch = build_batch(
             [Record(0, self.world.now_ms, None, b"value")],
             producer_id=pair[0],  # type: ignore[arg-type]
@@ -82,7 +82,9 @@ class Bench:
             is_transactional=True,
         )
         data = [TopicProduceData(DATA_TOPIC, partition_data=[PartitionProduceData(0, batch)])]
-        answer = self.ask(ProduceRequest(ID, -1, 1_000, data), 12)
+        answers = self.send(ProduceRequest(ID, -1, 1_000, data), 12)
+        self.run(within_ms)
+        (answer,) = answers
         return ErrorCode(answer.responses[0].partition_responses[0].error_code)
 
     def commit_offset(self, pair: tuple[int, int], offset: int) -> list[Any]:
@@ -165,6 +167,32 @@ def test_a_commit_is_not_answered_before_it_can_be_read_everywhere() -> None:
     assert again[0].error_code == ErrorCode.NONE
     assert leader.last_stable_offset == 2
     assert bench.committed_offset() == 42
+
+
+@pytest.mark.parametrize("committed", [True, False], ids=["then committed", "then given up"])
+def test_a_transaction_of_which_no_record_says_so_outlives_the_broker(committed: bool) -> None:
+    """It began where the last one ended: the marker of that, written once more, finds it."""
+    bench = Bench(strict=False)
+    pair = bench.initialised()
+    assert bench.write(pair, within_ms=5) is ErrorCode.NONE
+    (ended,) = bench.end(pair)
+    bench.run(5)
+    pair = (ended.producer_id, ended.producer_epoch)
+    written = bench.leader("__transaction_state").log.end_offset
+    assert bench.write(pair, within_ms=5) is ErrorCode.NONE
+    assert bench.leader("__transaction_state").log.end_offset == written
+
+    bench.restart()
+    if committed:
+        answers = bench.end(pair)
+        bench.run(1_000)
+        assert answers[0].error_code == ErrorCode.NONE
+    else:
+        bench.run(2 * TIMEOUT_MS)
+
+    leader = bench.leader(DATA_TOPIC)
+    assert leader.last_stable_offset == leader.log.end_offset == 4, "two records and a marker for each"
+    assert len(leader.log.aborted_transactions(leader.log.start_offset, leader.high_watermark)) == (not committed)
 
 
 def test_who_comes_while_a_transaction_ends_is_answered_as_soon_as_it_has_ended() -> None:

@@ -47,10 +47,17 @@ def test_a_partition_that_is_gone_needs_no_marker() -> None:
     assert sent.is_done
 
 
-def test_a_partition_that_knows_a_newer_epoch_has_nothing_left_to_end() -> None:
-    sent = delivery(0)
-    sent.answered({partition(0): ErrorCode.INVALID_PRODUCER_EPOCH})
+def test_a_partition_in_which_the_producer_has_gone_on_has_nothing_left_to_end() -> None:
+    sent = delivery(0, 1)
+    sent.answered({partition(0): ErrorCode.INVALID_PRODUCER_EPOCH, partition(1): ErrorCode.NONE})
     assert sent.is_done
+    assert sent.gone_on == {partition(0)}
+
+
+def test_by_the_first_protocol_nobody_goes_on_before_the_markers_are_known_to_be_written() -> None:
+    sent = Delivery(Ending("id", producer(1, 0), True, frozenset({partition(0)}), 0, 0))
+    sent.answered({partition(0): ErrorCode.INVALID_PRODUCER_EPOCH})
+    assert sent.is_done and not sent.gone_on
 
 
 def test_a_newer_coordinator_stops_this_one() -> None:

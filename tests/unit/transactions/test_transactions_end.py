@@ -53,7 +53,7 @@ def test_an_end_that_was_decided_is_carried_on_by_the_next_coordinator(version: 
     assert found == decided._replace(coordinator_epoch=decided.coordinator_epoch + 1)
     desk.deliver()
     assert desk.transaction().state is State.COMPLETE_COMMIT
-    desk.write_completed()
+    desk.write_down()
     desk.reload()
     assert desk.endings == []
 
@@ -97,11 +97,11 @@ def test_a_full_log_leaves_what_is_complete_as_it_is() -> None:
 
     desk.is_full = True
     with pytest.raises(ProtocolError) as full:
-        desk.write_completed()
+        desk.write_down()
     assert full.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert desk.transaction().state is State.COMPLETE_COMMIT
     desk.is_full = False
-    desk.write_completed()
+    desk.write_down()
 
     assert desk.shard.transactions[ID].state is State.COMPLETE_COMMIT
     assert not desk.shard.completed
@@ -250,7 +250,7 @@ def test_the_end_at_the_last_epoch_gives_a_new_producer_id_also_when_it_is_retri
     assert refusal(desk, last) is ErrorCode.CONCURRENT_TRANSACTIONS
     desk.deliver()
     assert desk.end(last) == after
-    desk.write_completed()
+    desk.write_down()
     desk.reload()
     assert desk.end(last) == after
     assert refusal(desk, last, commit=False) is ErrorCode.INVALID_TXN_STATE

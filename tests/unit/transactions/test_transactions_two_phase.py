@@ -99,7 +99,7 @@ def test_a_retried_end_of_a_kept_transaction_is_answered_like_the_first() -> Non
     desk.reload()
     desk.deliver()
     assert desk.end(back.producer) == after
-    desk.write_completed()
+    desk.write_down()
     desk.reload()
     assert desk.end(back.producer) == after
     assert refusal(desk, back.producer, commit=False) is ErrorCode.INVALID_TXN_STATE
