@@ -99,6 +99,7 @@ def _run(
 
 def _of(scenario: Scenario, samples: Samples) -> Samples:
     names = {metric.name for metric in scenario.metrics}
+    names |= {end for metric in scenario.metrics if metric.has_interval for end in (metric.low, metric.high)}
     names |= {curve.point(size) for curve in scenario.curves for size in curve.sizes}
     return {name: values for name, values in samples.items() if name in names}
 

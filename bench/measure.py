@@ -31,6 +31,16 @@ class Metric:
     better: Better
     target: float | None = None
     limit: float | None = None
+    # Whether each sample comes with an interval around it, under the names of its ends.
+    has_interval: bool = False
+
+    @property
+    def low(self) -> str:
+        return f"{self.name}.low"
+
+    @property
+    def high(self) -> str:
+        return f"{self.name}.high"
 
     def is_met(self, ours: float | None, ratio: float | None) -> bool | None:
         """Whether what is to be reached is; None when nothing is, or a figure for it is missing."""

@@ -12,6 +12,8 @@ class Plan:
     warm_up_seconds_max: float
     pipelined_seconds: float
     curve_seconds: float
+    # For each of some kinds of load that take turns, tenth of a second by tenth of a second.
+    compared_seconds: float
     latency_seconds: float
     synced_seconds: float
     java_records: int
@@ -36,6 +38,7 @@ FULL: Final = Plan(
     warm_up_seconds_max=45.0,
     pipelined_seconds=5.0,
     curve_seconds=1.5,
+    compared_seconds=12.0,
     latency_seconds=6.0,
     synced_seconds=4.0,
     java_records=1_500_000,
@@ -58,6 +61,7 @@ QUICK: Final = Plan(
     warm_up_seconds_max=15.0,
     pipelined_seconds=3.0,
     curve_seconds=1.0,
+    compared_seconds=3.0,
     latency_seconds=3.0,
     synced_seconds=2.0,
     java_records=500_000,

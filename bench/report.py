@@ -45,8 +45,8 @@ def _metric_row(metric: Metric, samples: Samples) -> Row:
     ours = median(samples, metric.name, OURS)
     return Row(
         label=metric.label,
-        ours=figure(ours, metric.unit),
-        theirs=figure(median(samples, metric.name, THEIRS), metric.unit),
+        ours=_figure_of(metric, samples, OURS),
+        theirs=_figure_of(metric, samples, THEIRS),
         ratio=_times(quotient),
         target=", ".join(filter(None, (_target(metric.better, metric.target), _limit(metric)))),
         met=metric.is_met(ours, quotient),
@@ -74,6 +74,12 @@ def _curve_rows(curve: Curve, samples: Samples) -> Iterator[Row]:
         target=f"ours ≤ {curve.flat_within:.1f}×",
         met=own <= curve.flat_within if own is not None else None,
     )
+
+
+def _figure_of(metric: Metric, samples: Samples, server: str) -> str:
+    text = figure(median(samples, metric.name, server), metric.unit)
+    low, high = (median(samples, end, server) for end in (metric.low, metric.high))
+    return text if low is None or high is None else f"{text} ({low:.2f} to {high:.2f})"
 
 
 def figure(value: float | None, unit: str) -> str:

@@ -13,25 +13,23 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * name, how many lots were written, the median time of one in nanoseconds, and the CPU ticks that the broker spent.
  */
 public class TransactionLots {
-    static final int PASSES = 24;
-
     record Load(String servers, String brokerPid, String topic, int partitions, int producers, int records, int bytes,
-                double warmUpSeconds, double seconds) {}
+                double warmUpSeconds, double passSeconds, int passes) {}
 
     public static void main(String[] arguments) throws Exception {
         Iterator<String> given = List.of(arguments).iterator();
         Load load = new Load(given.next(), given.next(), given.next(), Integer.parseInt(given.next()),
             Integer.parseInt(given.next()), Integer.parseInt(given.next()), Integer.parseInt(given.next()),
-            Double.parseDouble(given.next()), Double.parseDouble(given.next()));
-        List<Kind> kinds = List.of(new Kind(load, "plain"), new Kind(load, "idempotent"), new Kind(load, "transactions"));
+            Double.parseDouble(given.next()), Double.parseDouble(given.next()), Integer.parseInt(given.next()));
+        List<Kind> kinds = new ArrayList<>();
+        while (given.hasNext()) kinds.add(new Kind(load, given.next()));
         for (Kind kind : kinds) kind.write(load.warmUpSeconds);
-        for (int pass = 0; pass < PASSES; pass++) {
+        for (int pass = 0; pass < load.passes; pass++) {
             // Each kind comes as often behind each of the others: what one leaves to be done, pages to be written to
             // the disk, is paid by the next.
             List<Kind> order = new ArrayList<>(kinds);
-            if (pass / kinds.size() % 2 == 1) Collections.reverse(order);
-            Collections.rotate(order, pass);
-            for (Kind kind : order) System.out.println(kind.write(load.seconds / PASSES));
+            if (pass % 2 == 1) Collections.swap(order, 0, 1);
+            for (Kind kind : order) System.out.println(kind.write(load.passSeconds));
         }
         kinds.forEach(Kind::close);
     }
