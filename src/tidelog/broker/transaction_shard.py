@@ -151,14 +151,14 @@ class TransactionShardHost:
             return False
         shard = self._runtime.machine
         begun = usual_begin(shard, transactional_id, producer, partition, now_ms)
+        if begun is not None and is_found_again(shard, transactional_id, partition):
+            shard.begin_unwritten(transactional_id, begun)
+            if shard.has_new_deadline:
+                self._update_deadline()
+            return True
         try:
             if begun is not None:
-                if not is_found_again(shard, transactional_id, partition):
-                    self._write_at_once(transactional_id, begun)
-                    return True
-                shard.begin_unwritten(transactional_id, begun)
-                if shard.has_new_deadline:
-                    self._update_deadline()
+                self._write_at_once(transactional_id, begun)
             else:
                 partitions = frozenset((partition,))
                 self.run_at_once(
