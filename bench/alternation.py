@@ -8,7 +8,7 @@ counts. How far it can be trusted is told, too.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Final, NamedTuple, TypeVar
 
@@ -36,6 +36,19 @@ class Interval(NamedTuple):
     low: float
     middle: float
     high: float
+
+
+def take_turns(
+    kinds: Mapping[str, Callable[[float], Pass]], warm_up_seconds: float, seconds: float
+) -> dict[str, list[Pass]]:
+    """Have three kinds write, each for so many seconds in all."""
+    for write in kinds.values():
+        write(warm_up_seconds)
+    passes: dict[str, list[Pass]] = {kind: [] for kind in kinds}
+    for number in range(round(seconds / PASS_SECONDS)):
+        for kind in order_of(list(kinds), number):
+            passes[kind].append(kinds[kind](PASS_SECONDS))
+    return passes
 
 
 def times_of(one: Sequence[Pass], other: Sequence[Pass]) -> Interval:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from confluent_kafka import Producer
 
-from bench.alternation import PASS_SECONDS, Pass, order_of
+from bench.alternation import Pass, take_turns
 from bench.generators import load_from_arguments, print_result
 from bench.generators.transaction_kinds import Compared
 from bench.generators.transaction_lots import Kind
@@ -76,14 +76,8 @@ class Application:
 
 
 def run(load: Load) -> Compared:
-    applications = {kind: Application(load, kind) for kind in Kind}
-    for application in applications.values():
-        application.write(load.warm_up_seconds)
-    passes: dict[str, list[Pass]] = {}
-    for number in range(round(load.seconds / PASS_SECONDS)):
-        for kind in order_of(list(Kind), number):
-            passes.setdefault(kind.value, []).append(applications[kind].write(PASS_SECONDS))
-    return Compared(**passes)
+    kinds = {kind.value: Application(load, kind).write for kind in Kind}
+    return Compared(**take_turns(kinds, load.warm_up_seconds, load.seconds))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import time
 
 import msgspec
 
-from bench.alternation import PASS_SECONDS, Pass, order_of
+from bench.alternation import PASS_SECONDS, Pass, take_turns
 from bench.generators import load_from_arguments, print_result
 from bench.generators.transaction_lots import Kind, Producer
 from bench.generators.transaction_lots import Load as LotsLoad
@@ -84,14 +84,8 @@ class Group:
 
 
 def run(load: Load) -> Compared:
-    groups = {kind: Group(load, kind) for kind in Kind}
-    for group in groups.values():
-        group.write(load.warm_up_seconds)
-    passes: dict[str, list[Pass]] = {}
-    for number in range(round(load.seconds / PASS_SECONDS)):
-        for kind in order_of(list(Kind), number):
-            passes.setdefault(kind.value, []).append(groups[kind].write(PASS_SECONDS))
-    return Compared(**passes)
+    kinds = {kind.value: Group(load, kind).write for kind in Kind}
+    return Compared(**take_turns(kinds, load.warm_up_seconds, load.seconds))
 
 
 if __name__ == "__main__":

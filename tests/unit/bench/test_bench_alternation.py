@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 
-from bench.alternation import Pass, broker_cpu_us, order_of, times_of
+from bench.alternation import PASS_SECONDS, Pass, broker_cpu_us, order_of, take_turns, times_of
 
 
 def passes(*lot_us: float) -> list[Pass]:
@@ -38,3 +39,18 @@ def test_each_kind_comes_as_often_behind_each_of_the_others() -> None:
 
 def test_the_cpu_of_a_lot_is_that_of_all_passes() -> None:
     assert broker_cpu_us([Pass(10, 1.0, 0.0), Pass(30, 1.0, 0.02)]) == 500
+
+
+def test_every_kind_writes_for_as_long_as_the_others() -> None:
+    written: dict[str, list[float]] = {"a": [], "b": [], "c": []}
+
+    def writer(kind: str) -> Callable[[float], Pass]:
+        def write(seconds: float) -> Pass:
+            written[kind].append(seconds)
+            return Pass(1, 1.0, 0.0)
+
+        return write
+
+    taken = take_turns({kind: writer(kind) for kind in written}, 2.0, 1.0)
+    assert {kind: len(passes) for kind, passes in taken.items()} == {"a": 10, "b": 10, "c": 10}
+    assert written["a"] == written["b"] == written["c"] == [2.0, *[PASS_SECONDS] * 10]
