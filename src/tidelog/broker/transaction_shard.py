@@ -248,8 +248,9 @@ class TransactionShardHost:
 
     def do_late(self) -> None:
         """The answers of the turn have left: write the markers that it promised."""
-        ends, self._late_ends = self._late_ends, []
-        for transactional_id, decided, leaders, now_ms in ends:
+        # One by one: who is woken by the first may have the host stop, which promises nothing any more.
+        while self._late_ends:
+            transactional_id, decided, leaders, now_ms = self._late_ends.pop(0)
             if write_markers(decided, self.shard.epoch, leaders, now_ms):
                 self._delivered(transactional_id, (decided.producer_id, decided.producer_epoch), now_ms)
             else:

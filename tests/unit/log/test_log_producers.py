@@ -116,8 +116,9 @@ def test_whatever_could_not_be_written_leaves_every_producer_as_it_was(steps: li
     epoch = sequence = end = 0
     is_open = False
     for number, (count, kind) in enumerate(steps):
-        if number == kept:
+        if number <= kept:
             producers.written()
+            producers.written_end = Offset(end)
             expected, first_lost = producers.entries(), Offset(end)
         if kind == 1:
             epoch, sequence, is_open = epoch + 1, 0, False
@@ -139,6 +140,22 @@ def test_whatever_could_not_be_written_leaves_every_producer_as_it_was(steps: li
         lost = producers.entries()
         assert lost == expected
         assert [entry.last_sequence for entry in lost] == [entry.last_sequence for entry in expected]
+
+
+@pytest.mark.parametrize("lost", [1, 4, 5, 6, 10, 11, 12, 16, 17, 30, 60])
+def test_however_many_runs_are_lost_at_once_the_five_batches_before_them_are_remembered(lost: int) -> None:
+    for written in range(40):
+        producers = Producers()
+        for number in range(written):
+            take(producers, number, base=number)
+            producers.written()
+            producers.written_end = Offset(number + 1)
+        expected = producers.entries()
+        for number in range(written, written + lost):
+            take(producers, number, base=number)
+        producers.not_written(Offset(written))
+        assert producers.entries() == expected
+        assert not written or producers.check(header_of(max(written - 5, 0))) is not None, "a retry is known again"
 
 
 def test_a_batch_does_not_take_the_place_of_an_unknown_producers_first_one_that_could_not_be_written() -> None:
